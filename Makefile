@@ -13,7 +13,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-share bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -158,6 +158,9 @@ bench-groups: test-deps  ## how long a hundred members of one group take to sett
 bench-kafka-4: test-deps  ## the lines that README shows, next to Kafka 4.3.1: 16 minutes of a quiet machine
 	$(BIN)/python -m compat_tests.bench.kafka_4 $(BENCH)
 
+bench-share: test-deps  ## records a second of share groups of 1, 4 and 16 members, next to Kafka 4.3.1: 25 minutes of a quiet machine
+	$(BIN)/python -m compat_tests.bench.share $(BENCH)
+
 bench-heartbeats: $(VENV)/.test-stamp  ## µs of CPU of a heartbeat (KIP-848) that changes nothing, of 10 000 members and 10 000 groups: 2 minutes
 	$(BIN)/python -m compat_tests.bench.heartbeats
 
@@ -217,9 +220,10 @@ soak-eos-cluster: test-deps  ## the same copied in a cluster of three whose lead
 soak-cluster: test-deps  ## three brokers on ZooKeeper under twenty storms of faults of ten minutes each: 4 hours; SOAK='--seeds 2 --minutes 1'
 	$(BIN)/python -m compat_tests.faults.soak $(SOAK)
 
-soak-share: test-deps  ## share groups while brokers are killed, their histories judged: one broker, then three on ZooKeeper: 6 minutes
+soak-share: test-deps  ## share groups while brokers are killed, their histories judged: one broker, three on ZooKeeper, three with members of other clients: 9 minutes
 	$(BIN)/python -m compat_tests.faults.share_groups.storm --kills 20
 	$(BIN)/python -m compat_tests.faults.share_groups.storm --kills 12 --brokers 3
+	$(BIN)/python -m compat_tests.faults.share_groups.storm --kills 6 --brokers 3 --mixed
 
 soak-testing: $(VENV)/.test-stamp  ## five hundred brokers of kpybroker.testing started and ended in every way, and nothing may be left: 3 minutes
 	$(BIN)/python -m compat_tests.testing.soak --brokers 500

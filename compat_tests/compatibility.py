@@ -50,7 +50,6 @@ Kafka 4.3 has these too. They are neither served nor advertised.
 """
 
 KRAFT = "KRaft"
-STREAMS_GROUPS = "Streams groups (KIP-1071)"
 NOT_HERE: Mapping[str, Mapping[int, str]] = {
     KRAFT: {
         52: "Vote",
@@ -68,7 +67,6 @@ NOT_HERE: Mapping[str, Mapping[int, str]] = {
         81: "RemoveRaftVoter",
         82: "UpdateRaftVoter",
     },
-    STREAMS_GROUPS: {88: "StreamsGroupHeartbeat", 89: "StreamsGroupDescribe"},
 }
 """The APIs of Kafka 4.3 that have no handler, by what they are for. With those that have one, they are all."""
 

@@ -1,7 +1,4 @@
-"""One broker, one console and one browser for the whole folder: Debian's Chromium, driven by Playwright.
-
-Pictures for the docs are written with `--console-pictures DIRECTORY` only.
-"""
+"""One broker, one console and one browser for the whole folder: Debian's Chromium, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -9,9 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,8 +26,9 @@ WAIT_MS = 60_000
 START_S = 180.0
 """A machine that is busy with other tests starts a broker slowly."""
 
-PICTURES = frozenset({"topics", "topic-metrics", "messages", "group", "requests", "faults", "logs", "client"})
-"""The pages that docs/guides and README show."""
+LOOKS = (("dark", 1440), ("light", 768), ("dark", 360))
+"""Schemes and widths that every page is looked at in; `OTHER_LOOKS` are looked at by wide tests."""
+OTHER_LOOKS = (("light", 1440), ("dark", 768), ("light", 360))
 
 CONFIG = {"kpybroker.metrics.port": 0, "kpybroker.log.levels": "kafka.request.logger=DEBUG"}
 
@@ -137,13 +134,13 @@ def barriers(page: Page, source: str) -> list[str]:
     ]
 
 
-@pytest.fixture
-def picture(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
-    """Writes a page's picture where `--console-pictures` says."""
-    directory = request.config.getoption("--console-pictures")
-
-    def write(page: Page, name: str) -> None:
-        if directory and name in PICTURES:
-            page.screenshot(path=Path(directory) / f"{name}.png")
-
-    return write
+def barriers_of(page: Page, source: str, looks: Sequence[tuple[str, int]] = LOOKS) -> list[str]:
+    """What axe finds in these schemes at these widths, and widths at which the page scrolls sideways."""
+    found = []
+    for scheme, width in looks:
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.set_viewport_size({"width": width, "height": 800})
+        found += [f"{scheme} at {width}: {one}" for one in barriers(page, source)]
+        if (needed := page.evaluate("document.documentElement.scrollWidth")) > width:
+            found.append(f"at {width} pixels it is {needed} wide")
+    return found

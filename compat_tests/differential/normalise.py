@@ -195,8 +195,11 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     # the clock
     (ApiKey.PRODUCE, "responses[].partition_responses[].log_append_time_ms"): Normaliser.now,
     (ApiKey.FETCH, "responses[].partitions[].records[].max_timestamp"): Normaliser.now,
+    (ApiKey.SHARE_FETCH, "responses[].partitions[].records[].max_timestamp"): Normaliser.now,
     (ApiKey.FETCH, "responses[].partitions[].records[].base_timestamp"): Normaliser.now,
+    (ApiKey.SHARE_FETCH, "responses[].partitions[].records[].base_timestamp"): Normaliser.now,
     (ApiKey.FETCH, "responses[].partitions[].records[].records[][]"): Normaliser.now,
+    (ApiKey.SHARE_FETCH, "responses[].partitions[].records[].records[][]"): Normaliser.now,
     (ApiKey.LIST_OFFSETS, "topics[].partitions[].timestamp"): Normaliser.now,
     (ApiKey.DESCRIBE_TRANSACTIONS, "transaction_states[].transaction_start_time_ms"): Normaliser.now,
     (ApiKey.DESCRIBE_PRODUCERS, "topics[].partitions[].active_producers[].last_timestamp"): Normaliser.now,

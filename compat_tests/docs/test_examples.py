@@ -30,9 +30,9 @@ HERE = [
 ]
 
 
-def test_there_are_seven_projects_and_six_subjects() -> None:
-    assert len(projects.NAMES) == 7
-    assert len(NAMES) == 13
+def test_there_are_eight_projects_and_six_subjects() -> None:
+    assert len(projects.NAMES) == 8
+    assert len(NAMES) == 14
 
 
 @pytest.mark.parametrize("name", HERE)

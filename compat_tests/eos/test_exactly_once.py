@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +10,8 @@ from compat_tests.conftest import Launcher
 from compat_tests.eos.place import OVERRIDES, WITHOUT_FEATURES, OneBroker, Replicated
 from compat_tests.eos.soak import Soak
 from compat_tests.support.cluster import Cluster
-from compat_tests.support.services import KAFKA_VERSION, started
+from compat_tests.support.groups.serving import NO_FEATURES, has_features
+from compat_tests.support.services import started
 from kpybroker.core.transaction.values import EPOCH_BUMP_FROM
 
 RECORDS = 9_000
@@ -24,8 +24,8 @@ KINDER = {"kpybroker": 1, "kafka": 2}  # Kafka takes ten seconds to come back, a
 def version(request: pytest.FixtureRequest, launcher: Launcher) -> int:
     """Of the transactions of clients that know both."""
     chosen: int = request.param
-    if chosen == EPOCH_BUMP_FROM and (launcher.kind == "kafka" or os.environ.get(KAFKA_VERSION) == "3.9"):
-        pytest.skip("Kafka 3.9 has no transactions of version 2")
+    if chosen == EPOCH_BUMP_FROM and not has_features(launcher.kind):
+        pytest.skip(NO_FEATURES)
     return chosen
 
 

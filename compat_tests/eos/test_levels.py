@@ -14,6 +14,7 @@ from compat_tests.eos.load import LOADS, TOPIC, Load, each_starts_again
 from compat_tests.eos.place import OVERRIDES
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.command_line import CommandLine
+from compat_tests.support.groups.serving import NO_FEATURES, has_features
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import started
 
@@ -21,11 +22,13 @@ LEVELS = ((2, "upgrade"), (0, "downgrade"), (2, "upgrade"), (1, "downgrade"), (2
 
 
 @pytest.fixture
-def cluster(launcher: Launcher) -> Iterator[Cluster]:
+def cluster(launcher: Launcher, name: str) -> Iterator[Cluster]:
     """Nothing is finalized in it."""
+    if not has_features("kpybroker"):
+        pytest.skip(NO_FEATURES)
     kinds = ["kpybroker"] * 3
     keys = {**OVERRIDES, "min.insync.replicas": "2"}
-    with started(Cluster(launcher.directory / "levels", launcher.zookeeper("levels"), kinds, keys)) as three:
+    with started(Cluster(launcher.directory / name, launcher.zookeeper(name), kinds, keys)) as three:
         yield three
 
 

@@ -40,8 +40,14 @@ def completed(bootstrap: str) -> dict[str, list[int]]:
 
 
 def used(bootstrap: str) -> set[int]:
-    """The versions of all transactions that have ended there."""
-    return {version for versions in completed(bootstrap).values() for version in versions}
+    """The versions of all transactions that clients have committed there. What a coordinator aborts, of a client that
+    is fenced or too late, has the version of the cluster.
+    """
+    return {end.version for some in ends(bootstrap).values() for end in some if is_commit(end)}
+
+
+def is_commit(end: TransactionMetadata) -> bool:
+    return end.state is TransactionState.COMPLETE_COMMIT
 
 
 def newest_at(bootstrap: str) -> int:

@@ -8,6 +8,7 @@ nothing. How long a process stood still or was dead goes into the history.
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import threading
@@ -29,9 +30,9 @@ from compat_tests.faults.history import Absence, History
 from compat_tests.faults.proxy import CLIENTS, ZOOKEEPER, Network
 from compat_tests.support.cluster import PROPERTIES, Cluster
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.groups.serving import serves_groups
+from compat_tests.support.groups.serving import has_features, serves_groups
 from compat_tests.support.quick import admin_client
-from compat_tests.support.services import KAFKA_VERSION, Broker, ZooKeeper, write_properties
+from compat_tests.support.services import Broker, ZooKeeper, write_properties
 from compat_tests.support.waiting import eventually
 from compat_tests.support.zookeeper.sessions import end_session
 from kpybroker.core.features import GROUP_VERSION
@@ -144,7 +145,11 @@ class FaultyCluster:
 
     @property
     def serves_features(self) -> bool:
-        return self.kind == "kpybroker" and os.environ.get(KAFKA_VERSION) != "3.9"
+        return has_features(self.kind)
+
+    def topic_id(self, topic: str) -> bytes:
+        text: str = self.cluster.json(f"/brokers/topics/{topic}")["topic_id"]
+        return base64.urlsafe_b64decode(text + "==")
 
     def start(self) -> None:
         for broker_id in BROKERS:

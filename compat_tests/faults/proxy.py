@@ -75,12 +75,12 @@ class Way:
 
 class Exchange(NamedTuple):
     """A client's request and the response to it, whole frames. The broker handled it between the two times; whether the
-    client received the response is another matter.
+    client received the response is another matter. It is None if the connection ended before, at `reported_ns`.
     """
 
     broker: Node
     request: bytes
-    response: bytes
+    response: bytes | None
     sent_ns: int
     reported_ns: int
 
@@ -270,6 +270,8 @@ class _Connection:
             for task in both:
                 task.cancel()
             await asyncio.gather(*both, return_exceptions=True)
+            for request, sent_ns in self._heard.values():
+                self._network.exchanges.append(Exchange(self._target, request, None, sent_ns, time.monotonic_ns()))
 
     async def _requests(self, way: Way, frame: bytes) -> None:
         assert self._upstream is not None

@@ -247,7 +247,8 @@ class Run:
     # --- the end
 
     def _problems_of_groups(self, *, is_over: bool) -> list[Problem]:
-        beats = beats_of(list(self.cluster.network.exchanges))
+        names = {self.cluster.topic_id(MAIN): MAIN}
+        beats = beats_of(list(self.cluster.network.exchanges), names)
         groups = self.applications.groups
         for name, group in groups.items():
             group.beats = beats[name]

@@ -26,6 +26,7 @@ class Echo:
     def __init__(self, port: int = 0) -> None:
         self.got: list[int] = []
         self.served = threading.Semaphore(0)
+        self.is_silent = False
         self._connections: list[socket.socket] = []
         self._socket = socket.create_server(("127.0.0.1", port))
         self.port: int = self._socket.getsockname()[1]
@@ -45,6 +46,8 @@ class Echo:
             while size := stream.read(4):
                 frame = stream.read(int.from_bytes(size, "big"))
                 self.got.append(int.from_bytes(frame[:2], "big"))
+                if self.is_silent:
+                    continue
                 stream.write(framed(frame[4:8]))
                 stream.flush()
                 self.served.release()
@@ -131,6 +134,19 @@ def test_what_clients_ask_is_kept_for_who_listens(network: Network, echo: Echo) 
         ApiKey.HEARTBEAT.to_bytes(2, "big"),
         framed((2).to_bytes(4, "big")),
     )
+    assert exchange.sent_ns < exchange.reported_ns
+
+
+def test_what_was_listened_to_and_got_no_response_is_kept_without_it(network: Network, echo: Echo) -> None:
+    network.listening = frozenset((ApiKey.HEARTBEAT,))
+    asking = Asking(network.proxy(1, echo.port, CLIENTS))
+    echo.is_silent = True
+    asking.send(ApiKey.HEARTBEAT)
+    eventually(lambda: echo.got, "the request")
+    network.cut(CLIENTS, 1, Cut.RESET)
+    eventually(lambda: network.exchanges, "its end")
+    (exchange,) = network.exchanges
+    assert (exchange.broker, exchange.request[4:6], exchange.response) == (1, ApiKey.HEARTBEAT.to_bytes(2, "big"), None)
     assert exchange.sent_ns < exchange.reported_ns
 
 

@@ -10,6 +10,7 @@ from compat_tests.support.groups.ownership import (
     Kind,
     Partition,
     Renewal,
+    Report,
     Sessions,
     commits,
     disorder,
@@ -90,6 +91,17 @@ def beats(**sent: list[int]) -> Sessions:
     return Sessions({name: [Renewal(abs(at), at < 0) for at in times] for name, times in sent.items()}, SESSION)
 
 
+def reporting(*reports: Report) -> Sessions:
+    """Of a, in whose session all happens, and b's."""
+    renewals = {"a": [Renewal(0, True), Renewal(5), Renewal(10), Renewal(15)], "b": [Renewal(0, True), Renewal(10)]}
+    return Sessions(renewals, SESSION, {"a": reports})
+
+
+def report(sent_ns: int, owned: set[Partition] | None, given: set[Partition] | None, is_certain: bool = True) -> Report:
+    said, got = (None if one is None else frozenset(one) for one in (owned, given))
+    return Report(sent_ns, sent_ns + 1, said, got, is_certain)
+
+
 def committed(member: str, time_ns: int) -> Event:
     return Event(member, time_ns, Kind.COMMITTED)
 
@@ -142,3 +154,49 @@ def test_an_accepted_commit_of_a_member_that_was_fenced_is_found() -> None:
 def test_a_commit_after_an_owner_before_is_in_order() -> None:
     events = [*HANDED_OVER, committed("b", 7)]
     assert stale_commits(events, beats(a=[-1], b=[-4])) == []
+
+
+# --- with what members report
+
+TO_BOTH = [took("a", 2, P, Q), took("b", 10, Q), gave("a", 14, Q)]
+JOINED = report(0, set(), {P, Q})
+
+
+def test_what_a_member_does_not_report_is_free_when_it_is_to_go_to_another() -> None:
+    """librdkafka, when a heartbeat fails before it has acknowledged what its application was given."""
+    assert len(double_owners(TO_BOTH, reporting(JOINED))) == 1
+    assert double_owners(TO_BOTH, reporting(JOINED, report(8, set(), {P}))) == []
+    assert double_owners(TO_BOTH, reporting(JOINED, report(8, {P}, {P}), report(12, {P, Q}, None))) == []
+    assert len(double_owners(TO_BOTH, reporting(JOINED, report(11, set(), {P})))) == 1, "b had it before that"
+
+
+def test_a_partition_that_is_to_go_to_another_is_not_free_before_the_member_reports_without_it() -> None:
+    assert len(double_owners(TO_BOTH, reporting(JOINED, report(8, None, {P})))) == 1
+    assert len(double_owners(TO_BOTH, reporting(JOINED, report(8, {P, Q}, {P}), report(13, {P}, None)))) == 1
+    assert double_owners(TO_BOTH, reporting(JOINED, report(6, {P, Q}, {P}), report(9, {P}, None))) == []
+
+
+def test_a_partition_that_the_member_keeps_is_its_own_whatever_it_reports() -> None:
+    assert len(double_owners(TO_BOTH, reporting(JOINED, report(8, set(), {P, Q})))) == 1
+    assert len(double_owners(TO_BOTH, reporting(JOINED, report(8, set(), None)))) == 1
+
+
+def test_a_partition_that_was_free_and_is_given_again_is_the_members_own_again() -> None:
+    reports = [JOINED, report(4, set(), {P}), report(6, None, {P, Q})]
+    (problem,) = double_owners(TO_BOTH, reporting(*reports))
+    assert problem.startswith("t-1: a had it from 7 until 14")
+    assert double_owners([took("b", 5, Q), gave("b", 6, Q), *TO_BOTH[::2]], reporting(*reports)) == []
+
+
+def test_a_report_that_may_have_counted_frees_until_a_certain_one_shows_the_partition() -> None:
+    lost = report(8, set(), None, is_certain=False)
+    assert double_owners(TO_BOTH, reporting(JOINED, lost)) == []
+    assert double_owners(TO_BOTH, reporting(JOINED, lost, report(12, set(), {P}))) == []
+    assert len(double_owners(TO_BOTH, reporting(JOINED, lost, report(9, set(), {P, Q})))) == 1
+
+
+def test_a_member_that_reported_without_a_partition_may_commit_what_it_has_read_of_it() -> None:
+    """Kafka asks for the member's epoch alone, when it has the newest."""
+    events = [*TO_BOTH, read("a", 11, 0, Q), committed("a", 12)]
+    assert len(stale_commits(events, reporting(JOINED))) == 1
+    assert stale_commits(events, reporting(JOINED, report(8, set(), {P}))) == []

@@ -25,13 +25,12 @@ from tests.support.network.ports import free_port
 pytestmark = pytest.mark.wide
 
 MBEAN = "kafka.server:type=group-coordinator-metrics"
-NOT_SERVED = ("streams",)
 SETTLE_S = 60.0
 COUNTED = (
     *("consumer-group-rebalance-count", "group-completed-rebalance-count"),
     *("offset-commit-count", "offset-expiration-count", "offset-deletion-count"),
 )
-TAGGED = ("group-count", "consumer-group-count", "share-group-count", "num-partitions")
+TAGGED = ("group-count", "consumer-group-count", "share-group-count", "streams-group-count", "num-partitions")
 
 MBeans = dict[str, dict[str, Any]]
 """The attributes of each MBean by its tags, such as `state=Stable`."""
@@ -115,7 +114,7 @@ def test_attributes_and_counts_are_kafkas(kafka: MBeans, own_broker: StartBroker
     theirs = {
         name: {key: value for key, value in attributes.items() if key in TAGGED}
         for name, attributes in kafka.items()
-        if name and not any(kind in name for kind in NOT_SERVED)
+        if name
     }
     assert {name: attributes for name, attributes in ours.items() if name} == {
         name: attributes for name, attributes in theirs.items() if attributes

@@ -52,6 +52,8 @@ LATER_APIS = {
     77: "ShareGroupDescribe",
     78: "ShareFetch",
     79: "ShareAcknowledge",
+    88: "StreamsGroupHeartbeat",
+    89: "StreamsGroupDescribe",
     90: "DescribeShareGroupOffsets",
     91: "AlterShareGroupOffsets",
     92: "DeleteShareGroupOffsets",

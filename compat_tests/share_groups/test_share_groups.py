@@ -9,7 +9,7 @@ import pytest
 
 from compat_tests.conftest import StartBroker
 from compat_tests.support import quick
-from compat_tests.support.groups.serving import QUICK
+from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.tools import Tools
 
 VERSION = "4.x"
@@ -31,7 +31,7 @@ def table(tools: Tools, *arguments: str) -> list[list[str]]:
 
 @pytest.mark.wide
 def test_consume_look_reset_and_delete(own_broker: StartBroker) -> None:
-    broker = own_broker(**QUICK, kpybroker_new_cluster_features="newest")
+    broker = group_broker(own_broker)
     tools = Tools(VERSION, broker.bootstrap)
     quick.create_topic(broker.bootstrap, TOPIC, 2)
     reset = ("--entity-type", "groups", "--entity-name", GROUP, "--add-config", "share.auto.offset.reset=earliest")

@@ -15,7 +15,7 @@ import org.apache.kafka.streams.kstream.TimeWindows;
  * one user are joined when they are close in time (`pairs`), and pairs are counted by page and window of event time
  * (`counts`). What the table has taken in is told in `known`.
  *
- *     java Shop.java BOOTSTRAP APPLICATION_ID STATE_DIR JOIN_MS WINDOW_MS
+ *     java Shop.java BOOTSTRAP APPLICATION_ID STATE_DIR JOIN_MS WINDOW_MS PROTOCOL
  *
  * A click is PAGE/NUMBER. It runs until its input is closed. Without a cache, every click makes one record in `visits`
  * and every pair one in `counts`.
@@ -45,7 +45,7 @@ public class Shop {
             .mapValues(count -> Long.toString(count))
             .to("counts");
 
-        KafkaStreams streams = new KafkaStreams(builder.build(), settings(args[0], args[1], args[2]));
+        KafkaStreams streams = new KafkaStreams(builder.build(), settings(args[0], args[1], args[2], args[5]));
         streams.setStateListener((now, before) -> System.out.println("state: " + now));
         streams.start();
         while (System.in.read() >= 0) {
@@ -53,7 +53,7 @@ public class Shop {
         System.exit(streams.close(Duration.ofSeconds(30)) ? 0 : 1);
     }
 
-    private static Properties settings(String bootstrap, String applicationId, String stateDir) {
+    private static Properties settings(String bootstrap, String applicationId, String stateDir, String protocol) {
         Properties settings = new Properties();
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrap);
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, applicationId);
@@ -67,8 +67,12 @@ public class Shop {
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.String().getClass());
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.String().getClass());
         settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
-        // a member that was killed and comes back takes its own place again, at once
-        settings.put(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG, "one");
+        if (protocol.equals("classic")) {
+            // a member that was killed and comes back takes its own place again, at once; not in the other protocol
+            settings.put(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG, "one");
+        } else {
+            settings.put("group.protocol", protocol);
+        }
         return settings;
     }
 }

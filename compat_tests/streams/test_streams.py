@@ -7,9 +7,6 @@ was done twice is seen. A table changes only when all that went before was joine
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -20,17 +17,15 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from compat_tests.conftest import StartBroker
-from compat_tests.deps import jars_dir
 from compat_tests.eos.readers import messages_to_end
 from compat_tests.eos.transaction_log import newest_at, used
+from compat_tests.streams.application import CLASSIC, STREAMS, Application
+from compat_tests.streams.groups import streams_broker
 from compat_tests.streams.recount import USERS, Event, count, join, make_events, visit
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
-from compat_tests.support.tools import LOG4J, compiled
 from compat_tests.support.waiting import eventually
 
-APPLICATION = Path(__file__).with_name("Shop.java")
-JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{LOG4J}")
 PARTITIONS = 3
 TOPICS = ("plans", "known", "clicks", "visits", "buys", "pairs", "counts")
 ROUNDS, EVENTS_AT_ONCE, SPAN_MS = 3, 100, 300_000
@@ -40,42 +35,9 @@ TOGETHER_MS, WINDOW_MS = 2_000, 10_000
 DEADLINE_S = 240.0
 
 
-class Application:
-    """One instance, which can be killed and started again on its state directory."""
-
-    def __init__(self, jars: str, broker: Broker, directory: Path) -> None:
-        self._log = directory / "application.log"
-        arguments = (broker.bootstrap, "shop", str(directory / "state"), str(TOGETHER_MS), str(WINDOW_MS))
-        libraries = f"{jars_dir(jars)}/*"
-        class_path = f"{libraries}:{compiled(APPLICATION, libraries)}"
-        self._command = ["java", *JVM, "-cp", class_path, APPLICATION.stem, *arguments]
-        self.start()
-
-    def start(self) -> None:
-        """It ends by itself with its input, and so with this process."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=log, stderr=log)
-
-    def said(self) -> str:
-        return self._log.read_text()[-6000:]
-
-    def freeze(self) -> None:
-        """SIGSTOP, and wait until all of its threads stand still."""
-        os.kill(self._process.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
-
-    def thaw(self) -> None:
-        os.kill(self._process.pid, signal.SIGCONT)
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def close(self) -> None:
-        assert self._process.poll() is None, self.said()
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        assert self._process.wait(60) == 0, self.said()
+def shop_application(jars: str, broker: Broker, directory: Path, protocol: str) -> Application:
+    arguments = (broker.bootstrap, "shop", str(directory / "state"), str(TOGETHER_MS), str(WINDOW_MS), protocol)
+    return Application(jars, "Shop.java", directory, arguments)
 
 
 def write(broker: Broker, topic: str, events: Sequence[Event]) -> None:
@@ -165,13 +127,21 @@ def freeze_in_transaction(shop: Shop, broker: Broker, application: Application) 
     raise AssertionError(f"it was never caught in a transaction:\n{application.said()}")
 
 
-@pytest.mark.parametrize("jars", [pytest.param("streams-3.9.1", marks=pytest.mark.wide), "streams-4.3.1"])
-def test_joined_and_counted_once(own_broker: StartBroker, tmp_path: Path, jars: str) -> None:
-    broker = own_broker(transaction_state_log_num_partitions=4, offsets_topic_num_partitions=4)
+@pytest.mark.parametrize(
+    ("jars", "protocol"),
+    [
+        pytest.param("streams-3.9.1", CLASSIC, marks=pytest.mark.wide),
+        ("streams-4.3.1", CLASSIC),
+        pytest.param("streams-4.3.1", STREAMS, marks=pytest.mark.wide),
+    ],
+)
+def test_joined_and_counted_once(own_broker: StartBroker, tmp_path: Path, jars: str, protocol: str) -> None:
+    keys = {"transaction_state_log_num_partitions": "4", "offsets_topic_num_partitions": "4"}
+    broker = streams_broker(own_broker, **keys) if protocol == STREAMS else own_broker(**keys)
     for topic in TOPICS:
         quick.create_topic(broker.bootstrap, topic, PARTITIONS)
     shop = Shop(broker)
-    application = Application(jars, broker, tmp_path)
+    application = shop_application(jars, broker, tmp_path, protocol)
     try:
         for end in ("broker killed", "application killed", "broker restarted"):
             shop.change_plans()

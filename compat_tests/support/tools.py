@@ -68,6 +68,7 @@ MAIN_CLASSES = {
     "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",  # 4.x only
     "verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "verifiable-share-consumer": "org.apache.kafka.tools.VerifiableShareConsumer",  # 4.x only
     "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",

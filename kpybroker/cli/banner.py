@@ -5,14 +5,30 @@ The ready line is for programs, and the only line on standard output. As text it
 `name=value` may follow, separated by blanks; a program ignores those that it does not know. With `--log-format json`
 the line is one JSON object, to which fields may be added.
 
-The banner is for people: it goes to standard error and may change.
+The banner is for people: it goes to standard error and may change. No line of it is wider than the terminal, so that
+none is wrapped inside an address; a command goes on in the next line after a backslash, as shells and Python read it.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+WIDTH: Final = 80
+"""Where there is no terminal."""
+LABEL = re.compile(r"(?P<indent>  (?:  )?)(?P<label>[A-Za-z]+)(?P<gap> +|$)")
+OF_A_FILE: Final = "      "
+"""How a line of a properties file begins, which has to stay one line."""
+COMMANDS: Final = ("echo ", "kcat ", "kpybroker ", "python ", "spark.")
+CLAUSE = re.compile(r"(?<=&&) |(?<=;) ")
+OPTION, GLUE = re.compile(r"(?<=\s)(--?\w[\w-]*) (?=[^-&|\s])"), "\0"
+"""An option stays with its value."""
+ADDRESS = re.compile(r"https?://\S+|(?<![\w.:/])(?:[\w.-]+|\[[0-9a-fA-F:]+\]):\d{1,5}(?![\w.:])")
+BOLD, GREEN, PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[0m"
 
 
 class Address(NamedTuple):
@@ -124,9 +140,8 @@ def ready_json(facts: Facts) -> str:
     )
 
 
-def banner(facts: Facts) -> str:
-    """What a person wants to know and can try."""
-    at = bootstrap_servers(facts.nodes)
+def banner(facts: Facts, width: int = WIDTH, *, coloured: bool = False) -> str:
+    """What a person wants to know and can try, in lines of `width` at most, if a word is no wider."""
     lines = [
         f"  {_brokers(facts.nodes)} of cluster {facts.cluster_id}, kpybroker {facts.version}",
         *_addresses(facts.nodes),
@@ -136,10 +151,46 @@ def banner(facts: Facts) -> str:
         *(f"  metrics  {address}" for address in facts.metrics),
         *([] if facts.console is None else [f"  console  {facts.console}"]),
         *([] if facts.registry is None else [f"  registry {facts.registry}"]),
-        *(facts.clients or _plain_clients(at)),
+        *(facts.clients or _plain_clients(reachable(facts.nodes[0].addresses[0]))),
         "  stop     Ctrl-C",
     ]
-    return "\n".join(lines)
+    folded = [part for line in lines for part in fold(line, width)]
+    return "\n".join(colour(line) for line in folded) if coloured else "\n".join(folded)
+
+
+def show(facts: Facts) -> None:
+    """The banner on standard error, as wide as the terminal and in colour where there is one. Raises OSError."""
+    is_terminal = sys.stderr.isatty()
+    width = shutil.get_terminal_size((WIDTH, 25)).columns if is_terminal else WIDTH
+    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    sys.stderr.write(f"{banner(facts, width, coloured=is_terminal and not plain)}\n")
+    sys.stderr.flush()
+
+
+def fold(line: str, width: int) -> list[str]:
+    """The line, or where it is too wide its parts, which begin where its text does."""
+    found = LABEL.match(line)
+    if len(line) <= width or found is None or line.startswith(OF_A_FILE):
+        return [line]
+    import textwrap
+
+    head, text = line[: found.end()], line[found.end() :]
+    is_command = text.startswith(COMMANDS)
+    end = " \\" if is_command else ""
+    room = max(width - len(head) - len(end), 1)
+    clauses = CLAUSE.split(OPTION.sub(rf"\1{GLUE}", text)) if is_command else [text]
+    wrapped = (textwrap.wrap(clause, room, break_long_words=False, break_on_hyphens=False) for clause in clauses)
+    parts = [part.replace(GLUE, " ") for clause in wrapped for part in clause]
+    ends = [end] * (len(parts) - 1) + [""]
+    return [f"{head if number == 0 else ' ' * len(head)}{part}{ends[number]}" for number, part in enumerate(parts)]
+
+
+def colour(line: str) -> str:
+    """Labels bold, addresses green."""
+    found = LABEL.match(line)
+    start = 0 if found is None or line.startswith(OF_A_FILE) else found.end("label")
+    label = line[:start].replace(found["label"], f"{BOLD}{found['label']}{PLAIN}") if start and found else ""
+    return label + ADDRESS.sub(lambda address: f"{GREEN}{address[0]}{PLAIN}", line[start:])
 
 
 def _for_zookeeper(facts: Facts) -> str:
@@ -153,8 +204,8 @@ def _plain_clients(at: str) -> list[str]:
         "    Python   "
         f"python -c \"from confluent_kafka import Producer as P; p = P({{'bootstrap.servers': '{at}'}}); "
         "p.produce('demo', 'hello'); p.flush()\"",
-        f'    PySpark  spark.read.format("kafka").option("kafka.bootstrap.servers", "{at}")'
-        '.option("subscribe", "demo").load()',
+        f'    PySpark  spark.read.format("kafka").option("subscribe", "demo") '
+        f'.option("kafka.bootstrap.servers", "{at}").load()',
     ]
 
 

@@ -41,8 +41,8 @@ def _acl_lines(at: str, wanted: SecurityOptions, tls: TlsFiles | None) -> list[s
     others = " and ".join(name for name in USERS if name != ADMIN)
     return [
         f"  acls     {others} may do nothing yet; {ADMIN} may do everything, such as",
-        f"    kpybroker acl create --allow-principal {SHOWN_USER} --topic '*' --group '*' --producer --consumer "
-        f"-b {at} {login}",
+        f"    allow    kpybroker acl create --allow-principal {SHOWN_USER} --topic '*' --group '*' --producer "
+        f"--consumer -b {at} {login}",
     ]
 
 

@@ -13,7 +13,17 @@ CLIENT_COMMANDS = (
 LAZY_COMMANDS = (*CLIENT_COMMANDS, "console", "registry")
 
 
-class LazyGroup(click.Group):
+class WholeGroup(click.Group):
+    """A group whose help has the summary of each command whole."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands with their summaries, in the order of the group."""
+        from kpybroker.client.show.help import write_summaries
+
+        write_summaries(self, ctx, formatter)
+
+
+class LazyGroup(WholeGroup):
     """A group whose client commands are declared in `kpybroker.client.commands`."""
 
     command_class = CheckedCommand

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from kpybroker.cli.lazy import WholeGroup
 from kpybroker.cli.param_types import CheckedCommand, Number
 
 EXIT_CODES: Final = """\b
@@ -24,7 +25,7 @@ _output = click.option(
 )
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def log() -> None:
     """Inspect the files of a log, whether a broker runs or not; merge logs of state changes.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 from kpybroker import __version__
 from kpybroker.cli import garbage
-from kpybroker.cli.banner import Address, Facts, Node, banner, bootstrap_servers, reachable, ready_json, ready_line
+from kpybroker.cli.banner import Address, Facts, Node, bootstrap_servers, reachable, ready_json, ready_line, show
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, fail
 from kpybroker.cli.health import exposure
 from kpybroker.cli.health.notify import STOPPING, notify, ready
@@ -288,8 +288,7 @@ def announce(facts: Facts, *, to_a_person: bool) -> None:
     notify(ready(str(facts.nodes[0].addresses[0])))
     if to_a_person and not is_json():
         with suppress(OSError):
-            sys.stderr.write(f"{banner(facts)}\n")
-            sys.stderr.flush()
+            show(facts)
 
 
 def _facts(brokers: Sequence[Broker], wanted: BrokerToRun, control: tuple[str, int] | None) -> Facts:

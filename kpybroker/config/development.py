@@ -26,6 +26,12 @@ QUICK_GROUPS: Final = {
     "group.share.assignment.interval.ms": "0",
     "group.share.min.session.timeout.ms": "1000",
     "group.share.min.record.lock.duration.ms": "1000",
+    # And of streams groups.
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.heartbeat.interval.ms": "100",
+    "group.streams.heartbeat.interval.ms": "100",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.min.session.timeout.ms": "1000",
 }
 
 

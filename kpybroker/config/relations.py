@@ -254,6 +254,21 @@ _GROUP_BOUNDS: Final = (
         "group.share.min.assignment.interval.ms",
         "group.share.max.assignment.interval.ms",
     ),
+    (
+        "group.streams.heartbeat.interval.ms",
+        "group.streams.min.heartbeat.interval.ms",
+        "group.streams.max.heartbeat.interval.ms",
+    ),
+    (
+        "group.streams.session.timeout.ms",
+        "group.streams.min.session.timeout.ms",
+        "group.streams.max.session.timeout.ms",
+    ),
+    (
+        "group.streams.assignment.interval.ms",
+        "group.streams.min.assignment.interval.ms",
+        "group.streams.max.assignment.interval.ms",
+    ),
 )
 
 
@@ -263,6 +278,12 @@ def _check_group_bounds(config: ConfigLookup) -> None:
         _require(high >= low, high_name, f"{high_name} must be greater than or equal to {low_name}")
         _require(value >= low, name, f"{name} must be greater than or equal to {low_name}")
         _require(value <= high, name, f"{name} must be less than or equal to {high_name}")
+    standby, standby_max = "group.streams.num.standby.replicas", "group.streams.max.standby.replicas"
+    _require(
+        config.get_int(standby) <= config.get_int(standby_max),
+        standby,
+        f"{standby} must be less than or equal to {standby_max}",
+    )
     _require(
         bool(config.get_list("group.consumer.assignors")),
         "group.consumer.assignors",

@@ -13,6 +13,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 Value = Any
@@ -74,7 +75,7 @@ def _shown(value: object) -> str:
 
 
 def _parse_boolean(name: str, text: str) -> bool:
-    lowered = text.lower()
+    lowered = text.strip().lower()
     if lowered not in ("true", "false"):
         raise ConfigError(name, text, "Expected value to be either true or false")
     return lowered == "true"
@@ -82,16 +83,18 @@ def _parse_boolean(name: str, text: str) -> bool:
 
 def _parse_integer(name: str, text: str, type_name: str) -> int:
     bits = _INTEGER_BITS[type_name]
-    number = int(text) if _INTEGER.fullmatch(text) and len(text) <= 40 else None
+    trimmed = text.strip()
+    number = int(trimmed) if _INTEGER.fullmatch(trimmed) and len(trimmed) <= 40 else None
     if number is None or not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
         raise ConfigError(name, text, f"Not a number of type {type_name}")
     return number
 
 
 def _parse_double(name: str, text: str) -> float:
-    if not _FLOAT.fullmatch(text):
+    trimmed = text.strip()
+    if not _FLOAT.fullmatch(trimmed):
         raise ConfigError(name, text, "Not a number of type DOUBLE")
-    return float(text if text.endswith(("y", "N")) else text.rstrip("fFdD"))
+    return float(trimmed if trimmed.endswith(("y", "N")) else trimmed.rstrip("fFdD"))
 
 
 def _parse_list(text: str) -> tuple[str, ...]:
@@ -102,13 +105,13 @@ def parse_value(name: str, type_name: str, text: str | None) -> Value:
     """The typed value of `text`, None for None (Kafka's null). Raises `ConfigError` for text of another type."""
     if text is None:
         return None
-    trimmed = text.strip()
     if type_name in _INTEGER_BITS:
-        return _parse_integer(name, trimmed, type_name)
+        return _parse_integer(name, text, type_name)
     if type_name == BOOLEAN:
-        return _parse_boolean(name, trimmed)
+        return _parse_boolean(name, text)
     if type_name == DOUBLE:
-        return _parse_double(name, trimmed)
+        return _parse_double(name, text)
+    trimmed = text.strip()
     if type_name == LIST:
         return _parse_list(trimmed)
     return trimmed
@@ -309,15 +312,47 @@ def _check_regex(name: str, value: Value) -> None:
 
 
 _DURATION: Final = re.compile(
-    r"P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?", re.IGNORECASE
+    r"([-+]?)P(?:([-+]?[0-9]+)D)?(T(?:([-+]?[0-9]+)H)?(?:([-+]?[0-9]+)M)?(?:([-+]?[0-9]+)(?:[.,]([0-9]{0,9}))?S)?)?",
+    re.IGNORECASE,
 )
-"""As Java's ``Duration.parse`` takes it, but for signs, of which no one writes any."""
+_UNITS_S: Final = (86_400, 3_600, 60, 1)
+_LONG_MAX: Final = 2**63 - 1
+
+
+def duration_ms(text: str) -> int:
+    """Milliseconds of a duration in ISO 8601 (``PnDTnHnMn.nS``), as Java's ``Duration.parse`` takes it.
+
+    Its parts may have signs, and its letters may be small. Raises ValueError for other texts, and for durations below 0
+    or with seconds that a Java ``long`` does not hold.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no duration")
+    sign, days, time, hours, minutes, seconds, fraction = match.groups()
+    parts = (days, hours, minutes, seconds)
+    if all(part is None for part in parts) or (time is not None and len(time) == 1):
+        raise ValueError(f"{text!r} has no part of a duration")
+    each = [int(part) * unit for part, unit in zip(parts, _UNITS_S, strict=True) if part]
+    if any(abs(one) > _LONG_MAX for one in (*each, sum(each))):
+        raise ValueError(f"{text!r} is too long")
+    total_ns = sum(each) * 1_000_000_000
+    if fraction:
+        below = int(fraction.ljust(9, "0"))
+        total_ns += -below if seconds.startswith("-") else below
+    total_ns = -total_ns if sign == "-" else total_ns
+    if total_ns < 0:
+        raise ValueError(f"{text!r} is below 0")
+    return total_ns // 1_000_000
 
 
 def _check_offset_reset(name: str, value: Value) -> None:
     strategy, _, duration = (value or "").partition(":")
-    if value in ("earliest", "latest") or (strategy == "by_duration" and _DURATION.fullmatch(duration)):
+    if value in ("earliest", "latest"):
         return
+    with suppress(ValueError):
+        if strategy == "by_duration":
+            duration_ms(duration)
+            return
     raise ConfigError(
         name,
         value,

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 SHARE_VERSION: Final = "share.version"
+STREAMS_VERSION: Final = "streams.version"
 METADATA_VERSION: Final = "metadata.version"
 
 UNKNOWN_EPOCH: Final = -1
@@ -85,11 +86,23 @@ FEATURES: Final = (
             Level("share groups, their records in __consumer_offsets and in __share_group_state (KIP-932)", "4.1"),
         ),
     ),
+    Feature(
+        STREAMS_VERSION,
+        (
+            Level("no streams groups", "4.2"),
+            Level("streams groups and their records in __consumer_offsets (KIP-1071)", "4.2"),
+        ),
+    ),
 )
 """The features that a cluster without KRaft can have. `since` is the first release that supports the level."""
 
 SUPPORTED: Final[Ranges] = MappingProxyType(
-    {GROUP_VERSION: VersionRange(0, 1), TRANSACTION_VERSION: VersionRange(0, 2), SHARE_VERSION: VersionRange(0, 1)}
+    {
+        GROUP_VERSION: VersionRange(0, 1),
+        TRANSACTION_VERSION: VersionRange(0, 2),
+        SHARE_VERSION: VersionRange(0, 1),
+        STREAMS_VERSION: VersionRange(0, 1),
+    }
 )
 """What this build supports: a feature is named here once all that its levels allow is served."""
 

@@ -28,6 +28,7 @@ from kpybroker.testing.errors import (
 from kpybroker.testing.fault import Fault
 from kpybroker.testing.faults import Faults
 from kpybroker.testing.look import (
+    ArchivedRecords,
     Group,
     Member,
     Partition,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Admin",
     "ApiName",
+    "ArchivedRecords",
     "Broker",
     "BrokerClock",
     "BrokerFactory",

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from kpybroker.testing.look import ClientMetrics, Group
+    from kpybroker.testing.look import ClientMetrics, Group, ShareGroup
     from kpybroker.testing.typed.names import GroupState
+    from kpybroker.testing.typed.several import Many
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -90,6 +91,16 @@ class Waits(Protocol):
         """As `Brokers.wait_assigned`."""
         ...
 
+    def wait_share_group(self, group: str, state: GroupState | None, members: int | None, timeout: float) -> ShareGroup:
+        """As `Brokers.wait_share_group`."""
+        ...
+
+    def wait_acknowledged(
+        self, group: str, topic: str, offsets: Many[int], *, partition: int, timeout: float
+    ) -> ShareGroup:
+        """As `Brokers.wait_acknowledged`."""
+        ...
+
     def wait_client_metrics(self, client_id: str, *, name: str | None, pushes: int, timeout: float) -> ClientMetrics:
         """As `Brokers.wait_client_metrics`."""
         ...
@@ -126,6 +137,21 @@ class Aio:
     ) -> Group:
         """As `Brokers.wait_assigned`."""
         return await in_thread(self._brokers.wait_assigned, group, topic, members, timeout)
+
+    @checked(group=kinds.text, state=anything, members=anything, timeout=kinds.timeout)
+    async def wait_share_group(
+        self, group: str, state: GroupState | None = "Stable", members: int | None = None, timeout: float = WAIT_S
+    ) -> ShareGroup:
+        """As `Brokers.wait_share_group`."""
+        return await in_thread(self._brokers.wait_share_group, group, state, members, timeout)
+
+    @checked(group=kinds.text, topic=kinds.text, offsets=anything, partition=anything, timeout=kinds.timeout)
+    async def wait_acknowledged(
+        self, group: str, topic: str, offsets: Many[int], *, partition: int = 0, timeout: float = WAIT_S
+    ) -> ShareGroup:
+        """As `Brokers.wait_acknowledged`."""
+        wait = self._brokers.wait_acknowledged
+        return await in_thread(wait, group, topic, offsets, partition=partition, timeout=timeout)
 
     @checked(client_id=kinds.text, name=anything, pushes=anything, timeout=kinds.timeout)
     async def wait_client_metrics(

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, Unpack
 
-    from kpybroker.testing.look import Group, Request
+    from kpybroker.testing.look import Group, Request, ShareGroup
     from kpybroker.testing.running.runner import Runner
     from kpybroker.testing.typed.names import GroupState
+    from kpybroker.testing.typed.several import Many
 
 T = TypeVar("T")
 
@@ -267,17 +268,52 @@ class Brokers(Asserting, Clients, Block):
 
         `state` None: any.
         """
-        if members is not None and state is not None and (members == 0) is not (state == "Empty"):
-            fix = "a group without members is Empty: give state='Empty'" if not members else "an Empty group has none"
-            raise UsageError(f"wait_group(state={state!r}, members={members})", fix)
+        wanted = _wanted("wait_group", state, members)
 
         def found() -> Group | None:
             there = self.group(group)
             is_so = there is not None and state in (None, there.state) and members in (None, len(there.members))
             return there if is_so else None
 
-        wanted = ", ".join(filter(None, (state, f"{members} members" if members is not None else None)))
         return self._wait_group(found, group, timeout, f"group {group} ({wanted})")
+
+    @checked(group=kinds.text, state=_STATE, members=_MEMBERS, timeout=kinds.timeout)
+    def wait_share_group(
+        self, group: str, state: GroupState | None = "Stable", members: int | None = None, timeout: float = WAIT_S
+    ) -> ShareGroup:
+        """A share group (KIP-932) with what its members hold, once it is so, as `wait_group`. Raises WaitTimeout."""
+        wanted = _wanted("wait_share_group", state, members)
+
+        def found() -> ShareGroup | None:
+            there = self.share_group(group)
+            is_so = there is not None and state in (None, there.state) and members in (None, len(there.members))
+            return there if is_so else None
+
+        what = f"share group {group} ({wanted})"
+        there = wait_for(found, timeout, what, lambda: self.share_group(group) or self._no_group(group))
+        assert there is not None
+        return there
+
+    @checked(
+        group=kinds.text,
+        topic=kinds.topic,
+        offsets=kinds.listed("offsets"),
+        partition=kinds.index,
+        timeout=kinds.timeout,
+    )
+    def wait_acknowledged(
+        self, group: str, topic: str, offsets: Many[int], *, partition: int = 0, timeout: float = WAIT_S
+    ) -> ShareGroup:
+        """The share group once it never delivers these again, as `assert_acknowledged`. Raises WaitTimeout."""
+        wanted = [*offsets]
+
+        def found() -> ShareGroup | None:
+            self.assert_acknowledged(group, topic, wanted, partition=partition)
+            return self.share_group(group)
+
+        there = wait_for(found, timeout, f"acknowledgements of {topic}-{partition} by share group {group}")
+        assert there is not None
+        return there
 
     @checked(
         group=kinds.text, topic=kinds.optional(kinds.topic), members=kinds.optional(kinds.count), timeout=kinds.timeout
@@ -313,3 +349,11 @@ class Brokers(Asserting, Clients, Block):
         """The text for a group that is not there, with the name that may have been meant."""
         near = did_you_mean(group, self.groups())
         return f"no such group; {near}" if near.startswith("did") else "no such group"
+
+
+def _wanted(call: str, state: GroupState | None, members: int | None) -> str:
+    """The text of what a group is waited for. Raises UsageError for what no group can be."""
+    if members is not None and state is not None and (members == 0) is not (state == "Empty"):
+        fix = "a group without members is Empty: give state='Empty'" if not members else "an Empty group has none"
+        raise UsageError(f"{call}(state={state!r}, members={members})", fix)
+    return ", ".join(filter(None, (state, f"{members} members" if members is not None else None)))

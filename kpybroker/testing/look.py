@@ -127,6 +127,32 @@ class ShareRecords:
     delivery_count: int
     member_id: str | None
     """Who has acquired them; None for other states."""
+    locked_until_ms: int | None = None
+    """Until when, on the broker's clock; None for other states, and once no broker that is up leads the partition."""
+
+    @property
+    def offsets(self) -> range:
+        """Of all of them."""
+        return range(self.first, self.last + 1)
+
+
+ArchiveReason = Literal["rejected", "delivery_limit", "below_start", "no_record"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedRecords:
+    """Records from `first` to `last` (inclusive) that were given up, and why.
+
+    "rejected" by a member; delivered as often as the "delivery_limit" allows; "below_start": deleted from the log
+    before a member had finished them; "no_record": compacted, or of an aborted transaction.
+    """
+
+    first: int
+    last: int
+    reason: ArchiveReason
+    delivery_count: int
+    member_id: str | None
+    """Who had acquired them last."""
 
     @property
     def offsets(self) -> range:
@@ -139,7 +165,8 @@ class SharePartition:
     """A partition of a share group. Records below the start offset are done: accepted, or archived, which is not kept.
 
     The `start_offset` is None before the first delivery, and the `lag` while Kafka does not know it. `records` have no
-    entry for what was never delivered.
+    entry for what was never delivered. `archived` has the last that were given up, those below the start offset too; it
+    is empty where another broker, or an earlier start, led the partition when they were.
     """
 
     topic: str
@@ -147,6 +174,7 @@ class SharePartition:
     start_offset: int | None
     lag: int | None
     records: tuple[ShareRecords, ...]
+    archived: tuple[ArchivedRecords, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +195,14 @@ class ShareGroup:
     def archived(self, topic: str, partition: int = 0) -> list[int]:
         """The offsets above the start that were rejected, or delivered as often as the limit allows."""
         return [offset for one in self._of(topic, partition, "archived") for offset in one.offsets]
+
+    def why_archived(self, topic: str, partition: int = 0) -> dict[int, ArchiveReason]:
+        """Of the last records that were given up, also of those below the start: offset -> reason.
+
+        "rejected", "delivery_limit", "below_start" (deleted from the log) or "no_record".
+        """
+        of_partition = [one for one in self.partitions if (one.topic, one.partition) == (topic, partition)]
+        return {offset: row.reason for one in of_partition for row in one.archived for offset in row.offsets}
 
     def delivery_counts(self, topic: str, partition: int = 0) -> dict[int, int]:
         """How often the records from the start offset on were delivered: offset -> count."""
@@ -346,7 +382,13 @@ def _member_of(data: JsonObject) -> Member:
 def share_group_of(data: JsonObject) -> ShareGroup:
     """A share group of its JSON."""
     partitions = tuple(
-        SharePartition(**{**one, "records": tuple(ShareRecords(**run) for run in one["records"])})
+        SharePartition(
+            **{
+                **one,
+                "records": tuple(ShareRecords(**run) for run in one["records"]),
+                "archived": tuple(ArchivedRecords(**row) for row in one.get("archived", ())),
+            }
+        )
         for one in data["partitions"]
     )
     return ShareGroup(**{**data, "members": tuple(map(_member_of, data["members"])), "partitions": partitions})

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
 
-from kpybroker.cli.banner import Address, Facts, Node, banner, durability, reachable, ready_json, ready_line
+from kpybroker.cli.banner import (
+    OF_A_FILE,
+    Address,
+    Facts,
+    Node,
+    banner,
+    durability,
+    fold,
+    reachable,
+    ready_json,
+    ready_line,
+    show,
+)
+from kpybroker.cli.dev_security import client_lines
+from kpybroker.control.development.certificates import TlsFiles
+from kpybroker.control.development.security import SecurityOptions
 
+FILES = TlsFiles("/ca", "/broker", "/client")
 LOOPBACK = Address("A", "127.0.0.1", 9092)
 CLUSTER = [Node(0, [LOOPBACK, Address("B", "127.0.0.1", 9192)]), Node(1, [Address("A", "0.0.0.0", 9093)])]
 
@@ -101,7 +120,7 @@ def test_the_banner_of_a_cluster_names_every_broker_and_every_address() -> None:
     text = banner(facts(CLUSTER))
     assert "brokers  0, 1 of cluster abc" in text
     assert "at       127.0.0.1:9092, 127.0.0.1:9192\n" in text
-    assert "kcat -P -b 127.0.0.1:9092,127.0.0.1:9093 -t demo" in text
+    assert "kcat -P -b 127.0.0.1:9092 -t demo" in text, "one of them is enough to try"
 
 
 def test_what_is_durable_depends_on_how_it_was_started() -> None:
@@ -122,3 +141,64 @@ def test_all_three_say_where_clients_of_zookeeper_connect() -> None:
     assert ready_line(known) == "kpybroker ready at 127.0.0.1:9092 zookeeper=127.0.0.1:2181"
     assert json.loads(ready_json(known))["zookeeper"] == "127.0.0.1:2181"
     assert "  tree     embedded; for clients of ZooKeeper at 127.0.0.1:2181\n" in banner(known)
+
+
+LONG = Address("A", "broker-1.kafka.internal.example.com", 29092)
+MANY = facts([Node(number, [LONG._replace(port=29092 + number), LOOPBACK]) for number in range(9)])._replace(
+    console="http://127.0.0.1:8080",
+    registry="http://127.0.0.1:8081",
+    log_dirs=[f"/var/lib/kpybroker/broker-{number}" for number in range(9)],
+)
+SECURED = facts([Node(0, [LOOPBACK])])._replace(
+    clients=client_lines("127.0.0.1:9092", SecurityOptions(tls=True, sasl="scram", acl=True), FILES)
+)
+
+
+@pytest.mark.parametrize("known", [facts(CLUSTER), MANY, SECURED], ids=["two", "nine", "secured"])
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_line_of_the_banner_is_wrapped_inside_an_address(known: Facts, width: int) -> None:
+    lines = banner(known, width).splitlines()
+    for line in lines:
+        if len(line) > width:  # a line of a properties file, or one word
+            assert line.startswith(OF_A_FILE) or len(line.removesuffix(" \\").split()) <= 2, line
+    words = {word for line in banner(known, 10_000).splitlines() for word in line.split()}
+    assert words <= {word for line in lines for word in line.split()}
+
+
+def test_a_command_that_goes_on_in_the_next_line_is_the_same_command() -> None:
+    parts = fold("    kcat     echo hello world && echo again and once more -X a=b && echo -n the end", 36)
+    assert [part[13:] for part in parts] == [
+        "echo hello world && \\",
+        "echo again and once \\",
+        "more -X a=b && \\",
+        "echo -n the end",
+    ]
+    kcat = "\n".join(parts)
+    done = subprocess.run(["bash", "-c", kcat.removeprefix("    kcat")], capture_output=True, text=True, check=True)
+    assert done.stdout == "hello world\nagain and once more -X a=b\nthe end"
+    python = "\n".join(fold("    Python   python -c \"import os; print({'a': 'b', 'c': 1}); print('two')\"", 46))
+    assert python.count("\n") == 2, python
+    command = python.removeprefix("    Python   python").replace("\\\n", "")
+    done = subprocess.run(["bash", "-c", sys.executable + command], capture_output=True, text=True, check=True)
+    assert done.stdout == "{'a': 'b', 'c': 1}\ntwo\n"
+
+
+def test_colours_change_no_character_and_are_for_terminals_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = banner(MANY)
+    coloured = banner(MANY, coloured=True)
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+    assert f"\x1b[32m{LONG}\x1b[0m" in coloured
+    assert "  \x1b[1mdata\x1b[0m     /var" in coloured
+    show(MANY)
+    assert capsys.readouterr().err == f"{plain}\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    show(MANY)
+    assert capsys.readouterr().err == f"{coloured}\n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    show(MANY)
+    assert capsys.readouterr().err == f"{plain}\n"

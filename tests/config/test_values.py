@@ -39,6 +39,7 @@ def test_a_good_value_is_parsed(type_name: str, text: str | None, value: v.Value
         (v.INT, "2147483648", "Invalid value 2147483648 for configuration k: Not a number of type INT"),
         (v.INT, "1_000", "Invalid value 1_000 for configuration k: Not a number of type INT"),
         (v.INT, "", "Invalid value  for configuration k: Not a number of type INT"),
+        (v.INT, " x ", "Invalid value  x  for configuration k: Not a number of type INT"),
         (v.LONG, "9" * 5000, f"Invalid value {'9' * 5000} for configuration k: Not a number of type LONG"),
         (v.DOUBLE, "0,5", "Invalid value 0,5 for configuration k: Not a number of type DOUBLE"),
         (v.BOOLEAN, "yes", "Invalid value yes for configuration k: Expected value to be either true or false"),
@@ -123,3 +124,30 @@ def test_a_value_within_its_rule_passes(value: v.Value, validator: v.Validator) 
 def test_throttled_replicas_are_pairs_or_a_star() -> None:
     with pytest.raises(ConfigError, match="must be the literal"):
         check_value("leader.replication.throttled.replicas", ("0:1", "x"), v.THROTTLED_REPLICAS)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_ms"),
+    [
+        ("PT1.5S", 1_500),
+        ("pt1,5s", 1_500),
+        ("P1DT2H3M4S", 93_784_000),
+        ("+P+1D", 86_400_000),
+        ("PT1H-30M", 1_800_000),
+        ("-PT-1S", 1_000),
+        ("PT1M-0.5S", 59_500),
+        ("PT0S", 0),
+        ("PT9223372036854775807S", 9_223_372_036_854_775_807_000),
+    ],
+)
+def test_a_duration_is_what_java_makes_of_it(text: str, expected_ms: int) -> None:
+    assert v.duration_ms(text) == expected_ms
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "P", "PT", "P1DT", "P1Y", "P1W", "1D", "PT1S ", "-PT1S", "PT-1S", "PT9223372036854775808S", "P9" + "9" * 20],
+)
+def test_what_java_does_not_take_for_a_duration_from_now_on_back_is_none(text: str) -> None:
+    with pytest.raises(ValueError):
+        v.duration_ms(text)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import html
+import re
+from datetime import datetime
+from typing import Any
 
 import pytest
+from confluent_kafka import AcknowledgeType
 
+from kpybroker.console.queries.outside.share_groups import ROWS_MAX, UNKNOWN, held
+from kpybroker.console.web.live import Notes
 from kpybroker.testing import Broker
 from tests.console.conftest import START_S, MakeClient, facts_of, token_of
+from tests.console.test_development import control_of
 from tests.console.test_groups import PLAN, get
 
 RECORDS = 3
@@ -71,3 +78,77 @@ def test_a_preview_changes_nothing_and_its_form_moves_the_start_offset(
 def test_it_has_no_committed_offsets_to_delete(client: MakeClient, broker: Broker, group: str) -> None:
     worked(broker, group)
     assert "is a share group" in get(client(), "/group/forget", id=group).text
+
+
+def test_a_development_broker_shows_what_is_in_flight_and_why_records_were_archived(
+    client: MakeClient, broker: Broker, group: str
+) -> None:
+    browser = client(control=control_of(broker))
+    with broker.share_consumer(group, group, share_acknowledgement_mode="explicit") as member:
+        records = broker.wait_for(lambda: [*member.poll(0.1)], START_S, "records")
+        assert len(records) == RECORDS
+        page = get(browser, "/group", id=group).text
+        (row,) = rows_of(page, "In flight")
+        topic, partition, offsets, holder, delivery, until = row
+        assert (topic, partition, offsets, delivery) == (group, "0", "0 to 2", "1")
+        there = broker.wait_share_group(group, members=1)
+        assert holder == there.members[0].member_id
+        locked_until_ms = there.partitions[0].records[0].locked_until_ms
+        assert locked_until_ms is not None
+        assert abs(datetime.fromisoformat(until).timestamp() - locked_until_ms / 1000) < 1
+        assert rows_of(page, "Archived") == [["none"]]
+        member.acknowledge(records[0], AcknowledgeType.ACCEPT)
+        member.acknowledge(records[1], AcknowledgeType.REJECT)
+        member.acknowledge(records[2], AcknowledgeType.RELEASE)
+        member.commit_sync(START_S)
+        page = get(browser, "/group", id=group).text
+        assert rows_of(page, "In flight") == [["no member has a record"]]
+        assert rows_of(page, "Archived") == [[group, "0", "1", "rejected by its member", "1", holder]]
+
+
+def test_what_only_a_development_broker_shows_is_missed_with_its_reason(
+    client: MakeClient, broker: Broker, group: str
+) -> None:
+    worked(broker, group)
+    assert "kpybroker console --control URL" in get(client(), "/group", id=group).text
+    assert "what the group holds is not known" in get(client(control="http://127.0.0.1:1"), "/group", id=group).text
+
+
+def test_what_was_archived_before_the_leader_began_has_no_reason() -> None:
+    run = {"first": 4, "last": 9, "state": "archived", "delivery_count": 5, "member_id": None, "locked_until_ms": None}
+    known = {"first": 6, "last": 7, "reason": "rejected", "delivery_count": 1, "member_id": "m"}
+    channel = Channel({"topic": "t", "partition": 0, "records": [run], "archived": [known]})
+    found = held(channel, "g", Notes())  # type: ignore[arg-type]
+    assert found is not None
+    assert [(row["first"], row["last"], row["reason"]) for row in found.archived] == [
+        (4, 5, UNKNOWN),
+        (6, 7, "rejected by its member"),
+        (8, 9, UNKNOWN),
+    ]
+
+
+def test_rows_have_a_bound() -> None:
+    run = {"state": "acquired", "delivery_count": 1, "member_id": "m", "locked_until_ms": 0}
+    runs = [{"first": 2 * number, "last": 2 * number, **run} for number in range(ROWS_MAX + 7)]
+    channel = Channel({"topic": "t", "partition": 0, "records": runs, "archived": []})
+    found = held(channel, "g", Notes())  # type: ignore[arg-type]
+    assert found is not None
+    assert (len(found.in_flight), found.left_out) == (ROWS_MAX, 7)
+
+
+class Channel:
+    """A control channel of one partition."""
+
+    def __init__(self, partition: dict[str, Any]) -> None:
+        self.partition = partition
+
+    def call(self, method: str, group: str) -> Any:
+        assert (method, group) == ("share_group", "g")
+        return {"partitions": [self.partition]}
+
+
+def rows_of(page: str, label: str) -> list[list[str]]:
+    """The cells of a table's body, without their tags."""
+    (body,) = re.findall(rf'aria-label="{label}".*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)
+    return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows]

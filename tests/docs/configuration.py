@@ -214,7 +214,7 @@ def _group_table() -> Iterator[str]:
     yield "| key | type | default, or from | at least | at most | |"
     yield "|---|---|---|---|---|---|"
     for name, key in GROUP_KEYS.items():
-        bounds = ("", "") if key.bounds is None else (f"`{bound}`" for bound in key.bounds)
+        bounds = ("", "") if key.bounds is None else ("" if bound is None else f"`{bound}`" for bound in key.bounds)
         default = f"`{key.text}`" if key.default is None else f"`{key.default}`"
         yield _row(f"`{name}`", key.type, default, *bounds, GROUP_SENTENCES[name])
 

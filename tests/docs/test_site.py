@@ -15,7 +15,7 @@ import pytest
 
 from kpybroker import pytest_plugin, testing
 from kpybroker.control.catalogue import GROUPS
-from tests.support.programs.site import built_site
+from tests.support.programs.site import built_site, public, reference_of_testing
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,6 +106,15 @@ def test_the_search_finds_each_public_name(html: Path) -> None:
             assert names <= found, names - found
     fixtures = {name for name in pytest_plugin.__all__ if not name.startswith("pytest_")}
     assert fixtures | {method for group in GROUPS for method in group.names} <= found
+
+
+def test_the_search_finds_each_entry_of_the_reference(html: Path) -> None:
+    """The awaitable twins, values and errors too."""
+    reference = reference_of_testing()
+    found = objects(html)
+    entries = public(reference) - {"pytest.mark.kafka"} - {node.name for node in reference.fixtures()}
+    assert len(entries) > 150
+    assert {name for name in entries if f"kpybroker.testing.{name}" not in found} == set()
 
 
 def test_what_the_kit_calls_itself_is_not_in_the_search(html: Path) -> None:

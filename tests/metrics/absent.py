@@ -75,7 +75,6 @@ MBEANS: Final[dict[str, str]] = {
 """MBeans of Kafka 3.9."""
 
 GROUPS: Final[dict[str, str]] = {
-    "streams-group-*": "Groups of this kind are not served. `group-count` has no row of them.",
     "event-queue-*": "There is no queue: a request is handled when it is read. RequestQueueTimeMs.",
     "event-processing-time-ms-*": "LocalTimeMs of the requests of groups.",
     "event-purgatory-time-ms-*": "RemoteTimeMs of the same: the wait for the replicas.",
@@ -85,6 +84,17 @@ GROUPS: Final[dict[str, str]] = {
     "background-*": "Assignors and patterns run in slices on the event loop. A slice is a few milliseconds at most.",
 }
 """Attributes of `kafka.server:type=group-coordinator-metrics` in Kafka 4.3.1; those of Kafka 3.9 are all here."""
+
+SHARES: Final[dict[str, str]] = {
+    "kafka.server:type=SharePartitionMetrics,name=InFlightBatchMessageCount,*": (
+        "InFlightMessageCount and InFlightBatchCount show how large batches are. A distribution of each share "
+        "partition would cost more memory than all else that is kept of it."
+    ),
+    "kafka.server:type=SharePartitionMetrics,name=FetchLockTimeMs|FetchLockRatio,*": (
+        "A fetch has a share partition to itself for a slice of the event loop: LocalTimeMs of ShareFetch."
+    ),
+}
+"""MBeans of share groups in Kafka 4.3.1. Attributes of `share-coordinator-metrics` are absent as those in `GROUPS`."""
 
 ATTRIBUTES: Final[dict[str, str]] = {
     "EventType|RateUnit|LatencyUnit": "Texts that never change.",

@@ -16,6 +16,7 @@ from kpybroker.metrics.tables import (
     replication,
     requests,
     server,
+    share,
     topics,
 )
 
@@ -27,6 +28,7 @@ AREAS: Final[dict[str, tuple[Family, ...]]] = {
     "Logs": log.FAMILIES,
     "Controller": controller.FAMILIES,
     "Groups": coordinators.FAMILIES,
+    "Share groups": share.FAMILIES,
     "Metrics of clients": client_metrics.FAMILIES,
     "Broker": server.FAMILIES,
     "As kafka_exporter": exporter.FAMILIES,

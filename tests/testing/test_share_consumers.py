@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import trio
 from confluent_kafka import AcknowledgeType
 
-from kpybroker.testing import Broker
+from kpybroker.testing import Broker, WaitTimeout
 
 SETTLE_S = 60
 LOCK_S = 30
@@ -62,6 +64,9 @@ def test_the_clock_ends_a_lock(broker: Broker, worker: Any) -> None:
     (member,) = group.members
     assert group.acquired(name) == {0: member.member_id}
     assert group.delivery_counts(name) == {0: 1}
+    (run,) = group.partitions[0].records
+    assert run.locked_until_ms is not None
+    assert 0 < run.locked_until_ms - broker.clock.now_ms() <= LOCK_S * 1000
     with pytest.raises(AssertionError, match="has not acknowledged"):
         broker.assert_acknowledged(name, name, [0])
     with broker.share_consumer(name, held.topic(), share_acknowledgement_mode="explicit") as other:
@@ -81,20 +86,35 @@ def test_what_is_kept_of_records_outlives_the_members(
     worker.acknowledge(accepted, AcknowledgeType.ACCEPT)
     worker.commit_sync(SETTLE_S)
     worker.close()
-
-    def is_empty() -> bool:
-        there = broker.share_group(name)
-        return there is not None and there.state == "Empty"
-
-    broker.wait_for(is_empty, SETTLE_S, "no member")
-    group = broker.share_group(name)
-    assert group is not None
+    group = broker.wait_share_group(name, "Empty", members=0, timeout=SETTLE_S)
+    assert group.why_archived(name) == {1: "rejected"}
+    assert broker.share_group(name) == group, "it is known without a member, too"
     assert group.acquired(name) == {}
     assert group.archived(name) == [1]
     assert [group.is_done(name, offset) for offset in range(3)] == [False, False, True]
     (partition,) = group.partitions
     assert (partition.start_offset, partition.lag) == (0, 1)
     assert broker.share_group("other") is None
+
+
+async def waited(broker: Broker, worker: Any) -> None:
+    (record,) = await broker.aio.call(polled, broker, worker)
+    name = record.topic()
+    group = await broker.aio.wait_share_group(name, members=1, timeout=SETTLE_S)
+    assert group.acquired(name) == {0: group.members[0].member_id}
+    with pytest.raises(WaitTimeout, match=r"has not acknowledged \[0\]"):
+        await broker.aio.wait_acknowledged(name, name, [0], timeout=0)
+    worker.acknowledge(record)
+    await broker.aio.call(worker.commit_sync, SETTLE_S)
+    assert (await broker.aio.wait_acknowledged(name, name, [0], timeout=SETTLE_S)).is_done(name, 0)
+
+
+def test_members_and_acknowledgements_are_awaited_in_asyncio(broker: Broker, worker: Any) -> None:
+    asyncio.run(waited(broker, worker))
+
+
+def test_members_and_acknowledgements_are_awaited_in_trio(broker: Broker, worker: Any) -> None:
+    trio.run(waited, broker, worker)
 
 
 def test_an_acknowledgement_can_fail(broker: Broker, worker: Any) -> None:

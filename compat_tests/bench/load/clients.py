@@ -105,9 +105,9 @@ def raw_arguments(bootstrap: str, topic: str, **options: Any) -> list[str]:
     return ["compat_tests.bench.load.raw_producer", bootstrap, topic, *given]
 
 
-def java(main_class: str, *arguments: str, class_path: str = "") -> list[str]:
+def java(main_class: str, *arguments: str, class_path: str = "", jars: str = "kafka-3.9.1") -> list[str]:
     options = [*CLIENT_HEAP, *JVM_PERFORMANCE, f"-Dlog4j.configuration=file:{LOG4J}"]
-    return ["java", *options, "-cp", f"{jars_dir('kafka-3.9.1')}/*{class_path}", main_class, *arguments]
+    return ["java", *options, "-cp", f"{jars_dir(jars)}/*{class_path}", main_class, *arguments]
 
 
 def producer_performance(

@@ -136,12 +136,16 @@ def both_brokers(directory: Path, cores: Cores, overrides: Mapping[str, str] | N
 
 @contextmanager
 def both_brokers_of_kafka_4(
-    directory: Path, cores: Cores, overrides: Mapping[str, str] | None = None
+    directory: Path,
+    cores: Cores,
+    overrides: Mapping[str, str] | None = None,
+    ours_only: Mapping[str, str] | None = None,
 ) -> Iterator[Mapping[str, Measured]]:
-    """Real Kafka 4.3.1 as one node in KRaft mode, and kpybroker on its embedded tree."""
+    """Real Kafka 4.3.1 as one node in KRaft mode, and kpybroker on its embedded tree, with keys that only it has."""
     kafka = KraftBroker(directory / "kafka", overrides, jvm_options=[*BROKER_HEAP, *JVM_PERFORMANCE])
     kafka.service.command[:0] = pinned(cores.broker, [])
-    ours = stock_broker("kpybroker", directory / "kpybroker", None, cores.broker, overrides)
+    own = {**(overrides or {}), **(ours_only or {})}
+    ours = stock_broker("kpybroker", directory / "kpybroker", None, cores.broker, own)
     try:
         kafka.start()
         ours.start()

@@ -1,6 +1,6 @@
 """kpybroker and Kafka 3.9.1 in one cluster, and transactions of version 2, which that Kafka does not know.
 
-Nothing here depends on `--broker`: the cluster is mixed by its nature.
+Nothing here depends on `--broker`: the cluster is mixed by its nature. Ours must not be in the place of Kafka 3.9.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from compat_tests.eos.load import LOADS, TOPIC, Load, each_starts_again
 from compat_tests.eos.place import OVERRIDES
 from compat_tests.support.cluster import Cluster
 from compat_tests.support.command_line import CommandLine
+from compat_tests.support.groups.serving import NO_FEATURES, has_features
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import started
 from compat_tests.support.transactional import Transactional
@@ -24,11 +25,12 @@ STATES = "__transaction_state"
 
 
 @pytest.fixture
-def cluster(launcher: Launcher) -> Iterator[Cluster]:
+def cluster(launcher: Launcher, name: str) -> Iterator[Cluster]:
+    if not has_features("kpybroker"):
+        pytest.skip(NO_FEATURES)
     kinds = ["kpybroker", "kpybroker", "kafka"]
     keys = {**OVERRIDES, "min.insync.replicas": "2"}
-    address = launcher.zookeeper("transactions")
-    with started(Cluster(launcher.directory / "mixed-transactions", address, kinds, keys)) as mixed:
+    with started(Cluster(launcher.directory / name, launcher.zookeeper(name), kinds, keys)) as mixed:
         yield mixed
 
 

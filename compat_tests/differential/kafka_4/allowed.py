@@ -6,7 +6,9 @@ from compat_tests.differential.allowed import MISSING, Allowed
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 
-DEFAULTS = "(coordinator.(rebalance.protocols|threads|append.linger.ms)|consumer.assignors)".replace(".", r"\.")
+DEFAULTS = (
+    "(coordinator.(rebalance.protocols|threads|append.linger.ms)|consumer.assignors|share.partition.max.record.locks)"
+).replace(".", r"\.")
 
 ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
     Allowed("topics have the settings of Kafka 3.9", r"topics\[\d+\]\.configs.*", ApiKey.CREATE_TOPICS),
@@ -18,21 +20,21 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
     ),
     Allowed(
         "what is set nowhere has the default of Kafka 3.9",
-        rf"results\[0\]\.configs\.group\.{DEFAULTS}\.(value|synonyms\[0\]\.value)",
+        rf"results\[0\]\.configs\.(group\.)?{DEFAULTS}\.(value|synonyms\[0\]\.value)",
         ApiKey.DESCRIBE_CONFIGS,
-        scripts="cg-config-keys",
+        scripts="cg-config-keys|sg-settings-.*",
     ),
     Allowed(
         "keys are in the order of Kafka 3.9's hash table",
         r"results\[0\]\.configs\.order\[\d+\]",
         ApiKey.DESCRIBE_CONFIGS,
-        scripts="cg-config-keys",
+        scripts="cg-config-keys|sg-settings-.*",
     ),
     Allowed(
         "a set of names is written as by Kafka 3.9: Set(name)",
         r"responses\[0\]\.error_message",
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        scripts="cg-config-updates",
+        scripts="cg-config-updates|sg-settings-of-brokers-changed",
     ),
     Allowed(
         "Kafka stumbles over an epoch without a member id",
@@ -127,7 +129,7 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
             "Kafka stumbles over the id of a topic that there is not",
             path,
             ApiKey.SHARE_FETCH,
-            scripts="sg-(fetch|acquire|topic)-.*",
+            scripts="sg-(fetch|acquire|topic|made-again)-.*",
             kafka=kafka,
         )
         for path, kafka in (
@@ -140,6 +142,7 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         Allowed("the default text of an error code is in our own words", ".*error_message", kafka=kafka, ours=ours)
         for kafka, ours in (
             ("The group is not empty.", "The group still has members."),
+            ("Group authorization failed.", "Not authorized for the group."),
             ("This server does not host this topic-partition.", "This broker does not host the partition."),
         )
     ),
@@ -150,6 +153,20 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         scripts="sg-acquire-.*",
         kafka=int(ErrorCode.INVALID_RECORD_STATE),
         ours=int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ),
+    Allowed(
+        "Kafka stumbles over a start offset within an aborted batch",
+        r"responses\[0\]\.partitions\[0\]\.error_code",
+        ApiKey.SHARE_FETCH,
+        scripts="sg-committed-reset-in-the-middle",
+        kafka=int(ErrorCode.UNKNOWN_SERVER_ERROR),
+        ours=int(ErrorCode.NONE),
+    ),
+    Allowed(
+        "the size of a group is a number of Kafka 3.9's type",
+        r"results\[0\]\.configs\.group\.share\.max\.size\.config_type",
+        ApiKey.DESCRIBE_CONFIGS,
+        scripts="sg-settings-.*",
     ),
     Allowed(
         "Kafka stumbles over a group of no name",

@@ -98,11 +98,6 @@ def offsets(*topics: tuple[str, Sequence[int]], groups: Sequence[str] = (G,), **
     return ask(OFFSETS, **{"v": 1, **options}, groups=[{"group_id": group, "topics": named} for group in groups])
 
 
-def at(offset: int, index: int = 0, **options: Any) -> Ask:
-    """Wait until the group is at this offset; the last response is compared."""
-    return offsets(("{t}", [index]), until={"groups.0.topics.0.partitions.0.start_offset": offset}, **options)
-
-
 def alter(*topics: tuple[str, Sequence[tuple[int, int]]], group: str = G) -> Ask:
     """(topic, [(partition, offset)])."""
     entries = [

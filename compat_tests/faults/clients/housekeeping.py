@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import time
 from random import Random
 
@@ -69,7 +68,7 @@ class Housekeeping:
         """Delete a topic and make another one of its name. Who read the first by its id must not get the second."""
         self.create({AGAIN: [[1, 2, 3]]})
         fill(self._cluster.bootstrap, AGAIN, ["first"])
-        topic_id = self._topic_id()
+        topic_id = self._cluster.topic_id(AGAIN)
         leader = self._cluster.cluster.state(AGAIN).leader
         with Raw(("127.0.0.1", self._cluster.brokers[leader].port)) as reader:
             response = reader.ask(_fetch(topic_id), FETCH_BY_ID)
@@ -92,10 +91,6 @@ class Housekeeping:
         eventually(lambda: quietly(lambda: tree.exists(f"/brokers/topics/{AGAIN}")) is None, "the topic is gone")
         self.create({AGAIN: [[1, 2, 3]]})
         fill(self._cluster.bootstrap, AGAIN, ["second"])
-
-    def _topic_id(self) -> bytes:
-        text: str = self._cluster.cluster.json(f"/brokers/topics/{AGAIN}")["topic_id"]
-        return base64.urlsafe_b64decode(text + "==")
 
     def _admin(self) -> AdminClient:
         self._kept = admin_client(self._cluster.bootstrap)  # its futures live as long as it does

@@ -45,6 +45,7 @@ var roles = map[string]func(Args){
 	"franz":        franzProducer,
 	"franz-txn":    franzTransactions,
 	"franz-group":  franzMember,
+	"franz-share":  franzShare,
 	"sarama":       saramaProducer,
 	"sarama-txn":   saramaTransactions,
 	"sarama-group": saramaMember,

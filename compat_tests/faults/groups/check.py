@@ -21,6 +21,7 @@ from compat_tests.faults.groups.history import SESSION_MS, Beat, BeatKind, Epoch
 from compat_tests.faults.history import Partition, StateLook
 from compat_tests.support.groups.ownership import (
     Renewal,
+    Report,
     Sessions,
     commits,
     disorder,
@@ -32,6 +33,9 @@ from kpybroker.wire.errors import ErrorCode
 
 ACCEPTED = frozenset((ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS))
 """Of a heartbeat: the session begins again with both."""
+
+WITHOUT_EFFECT = frozenset((ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID))
+"""Of a heartbeat. What others refused may be in the log all the same, and count for the next coordinator."""
 
 GROUP_KINDS = frozenset((Kind.TWO_OWNERS, Kind.STALE_COMMIT, Kind.UNOWNED))
 """Of problems that only groups have."""
@@ -49,7 +53,7 @@ def check_groups(groups: Iterable[GroupHistory], states: States, *, is_over: boo
 
 def _check(group: GroupHistory, states: Sequence[StateLook], is_over: bool) -> Found:
     beats = [(epoch, beat) for beat in group.beats if (epoch := _coordinator_epoch(states, beat)) is not None]
-    sessions = Sessions(_renewals(beat for _, beat in beats), SESSION_MS * 1_000_000)
+    sessions = Sessions(_renewals(beat for _, beat in beats), SESSION_MS * 1_000_000, _reports(group.beats, states))
     for kind, texts in (
         (Kind.TWO_OWNERS, double_owners(group.events, sessions)),
         (Kind.STALE_COMMIT, stale_commits(group.events, sessions)),
@@ -80,6 +84,16 @@ def _renewals(beats: Iterable[Beat]) -> dict[str, list[Renewal]]:
     for beat in sorted(beats, key=lambda beat: beat.sent_ns):
         if beat.error in ACCEPTED and beat.asked_epoch >= 0:
             found[beat.member].append(Renewal(beat.sent_ns, beat.kind is BeatKind.CONSUMER and beat.asked_epoch == 0))
+    return found
+
+
+def _reports(beats: Iterable[Beat], states: Sequence[StateLook]) -> dict[str, list[Report]]:
+    found: dict[str, list[Report]] = defaultdict(list)
+    for beat in sorted(beats, key=lambda beat: beat.sent_ns):
+        if beat.kind is BeatKind.CONSUMER and beat.asked_epoch >= 0 and beat.error not in WITHOUT_EFFECT:
+            is_certain = beat.error in ACCEPTED and _coordinator_epoch(states, beat) is not None
+            given = beat.given if is_certain else None
+            found[beat.member].append(Report(beat.sent_ns, beat.reported_ns, beat.owned, given, is_certain))
     return found
 
 

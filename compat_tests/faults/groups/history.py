@@ -36,7 +36,10 @@ class Beat(NamedTuple):
     """A request that keeps a member in its group, as `broker` handled it between the two times.
 
     `asked_epoch` is the member's epoch or generation in the request, `epoch` that of the response. `member` is the
-    client id, which is the name in the member's log.
+    client id, which is the name in the member's log. In the new protocol `owned` is what the member said that it has,
+    and `given` its assignment in the response; None: nothing was said.
+
+    Without a response `error` is None, and `reported_ns` the time when the connection ended.
     """
 
     kind: BeatKind
@@ -46,7 +49,9 @@ class Beat(NamedTuple):
     reported_ns: int
     asked_epoch: int
     epoch: int
-    error: int
+    error: int | None
+    owned: frozenset[Partition] | None = None
+    given: frozenset[Partition] | None = None
 
 
 class EpochLook(NamedTuple):

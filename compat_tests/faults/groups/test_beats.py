@@ -18,11 +18,21 @@ from kpybroker.wire.messages.consumer_group_heartbeat import (
 from kpybroker.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kpybroker.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
+TOPIC_ID = bytes(range(16))
+NAMES = {TOPIC_ID: "t"}
+
 
 def exchange(request: Any, response: Any, version: int, at: int) -> Exchange:
+    """Without a `response` none came."""
     assert api_key(request) in LISTENING
-    body = encode_response_header(api_key(request), version, 7) + encode(response, version)
-    return Exchange(2, frame_of(request, version), framed(body), at, at + 5)
+    frame = None
+    if response is not None:
+        frame = framed(encode_response_header(api_key(request), version, 7) + encode(response, version))
+    return Exchange(2, frame_of(request, version), frame, at, at + 5)
+
+
+def partitions(kind: Any, *indexes: int) -> Any:
+    return [kind.TopicPartitions(topic_id=TOPIC_ID, partitions=list(indexes))]
 
 
 def test_heartbeats_of_both_protocols() -> None:
@@ -41,10 +51,29 @@ def test_heartbeats_of_both_protocols() -> None:
         ),
         exchange(SyncGroupRequest(group_id="h", generation_id=6, member_id="m"), SyncGroupResponse(), 5, 30),
     ]
-    assert beats_of(exchanges) == {
+    assert beats_of(exchanges, NAMES) == {
         "g": [Beat(BeatKind.CONSUMER, "raw", 2, 10, 15, 3, 4, ErrorCode.NONE)],
         "h": [
             Beat(BeatKind.CLASSIC, "raw", 2, 20, 25, 5, 5, ErrorCode.REBALANCE_IN_PROGRESS),
             Beat(BeatKind.SYNC, "raw", 2, 30, 35, 6, 6, ErrorCode.NONE),
         ],
     }
+
+
+def test_what_members_say_that_they_have_and_what_they_are_given() -> None:
+    owned = partitions(ConsumerGroupHeartbeatRequest, 0, 2)
+    given = ConsumerGroupHeartbeatResponse.Assignment(topic_partitions=partitions(ConsumerGroupHeartbeatResponse, 2))
+    asked = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3, topic_partitions=owned)
+    without = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=3, topic_partitions=[])
+    exchanges = [
+        exchange(asked, ConsumerGroupHeartbeatResponse(member_epoch=3, assignment=given), 1, 10),
+        exchange(without, None, 1, 20),
+    ]
+    assert beats_of(exchanges, NAMES)["g"] == [
+        Beat(
+            *(BeatKind.CONSUMER, "raw", 2, 10, 15, 3, 3, ErrorCode.NONE),
+            owned=frozenset({("t", 0), ("t", 2)}),
+            given=frozenset({("t", 2)}),
+        ),
+        Beat(BeatKind.CONSUMER, "raw", 2, 20, 25, 3, 3, None, owned=frozenset()),
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -195,6 +196,31 @@ def test_a_heartbeat_that_was_refused_keeps_no_partition(group: GroupHistory) ->
         for one in group.beats
     ]
     assert kinds(group) == set()
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"owned": frozenset(), "given": frozenset()}, set()),
+        ({"owned": frozenset(), "given": frozenset(), "error": ErrorCode.NOT_COORDINATOR}, set()),
+        ({"owned": frozenset(), "error": None}, set()),
+        ({"owned": frozenset(), "given": frozenset(), "broker": 3}, set()),
+        ({"owned": frozenset(), "error": ErrorCode.FENCED_MEMBER_EPOCH}, {Kind.TWO_OWNERS}),
+        ({"owned": frozenset(), "given": frozenset({P})}, {Kind.TWO_OWNERS}),
+        ({"given": frozenset()}, {Kind.TWO_OWNERS}),
+    ],
+    ids=["accepted", "refused", "without a response", "deposed", "fenced", "given again", "not reported"],
+)
+def test_a_member_that_reports_that_it_has_nothing_owns_nothing(
+    group: GroupHistory, change: dict[str, Any], found: set[Kind]
+) -> None:
+    hand_out_before_it_is_released(group)
+    joined, *rest = group.beats
+    given = [joined._replace(owned=frozenset(), given=frozenset({P}))]
+    group.beats = given + [
+        one._replace(**change) if one.member == "a" and one.sent_ns == int(8.5 * S) else one for one in rest
+    ]
+    assert kinds(group) == found
 
 
 def test_a_deposed_coordinator_may_report_old_epochs(group: GroupHistory) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from compat_tests.faults.share_groups.history import Acknowledgement, Delivery, Kind, Partition, ShareHistory
+from compat_tests.faults.share_groups.history import UNKNOWN, Acknowledgement, Delivery, Kind, Partition, ShareHistory
 
 NS_PER_MS = 1_000_000
 SHOWN_PER_WRONG = 3
@@ -170,6 +170,8 @@ def _counts(records: _Records) -> Found:
     for key, deliveries in records.deliveries.items():
         before: Delivery | None = None
         for one in deliveries:
+            if one.times == UNKNOWN:
+                continue
             if one.times > history.delivery_count_limit:
                 yield Problem(Wrong.TOO_OFTEN, f"{_at(key)}, delivery {one.times} to {one.member}")
             is_later = before is not None and one.asked_ns > before.received_ns
@@ -204,6 +206,7 @@ def _all_done(records: _Records) -> Found:
             if any(not one.is_refused for one in ended):
                 continue
             attempts = max((one.times for one in deliveries), default=0) + unseen
+            attempts += sum(one.times == UNKNOWN for one in deliveries)
             if attempts < history.delivery_count_limit:
                 kind = Wrong.UNFINISHED if deliveries else Wrong.UNDELIVERED
                 yield Problem(kind, f"{_at(key)}, after {attempts} of {history.delivery_count_limit} attempts")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 Partition = tuple[str, int]
+UNKNOWN: Final = 0
+"""In `Delivery.times`, of a client that does not give it."""
 
 
 class Kind(Enum):

@@ -1,6 +1,6 @@
 """Share groups under kills: `make soak-share`.
 
-    python -m compat_tests.faults.share_groups.storm --kills 10 --seed 7 [--brokers 3] [--keep-files]
+    python -m compat_tests.faults.share_groups.storm --kills 10 --seed 7 [--brokers 3] [--mixed] [--keep-files]
 
 Members accept, release, reject and say nothing; brokers are killed and started again; at the end the members accept all
 that is left, and the history of all of it is judged by `check`. With three brokers each partition has three replicas,
@@ -22,6 +22,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from compat_tests.faults.share_groups.check import Problem, check
+from compat_tests.faults.share_groups.foreign import Foreign, members
 from compat_tests.faults.share_groups.history import ShareHistory, Span
 from compat_tests.faults.share_groups.member import Member, Settings
 from compat_tests.overload.raw import Raw
@@ -37,12 +38,13 @@ from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 
 GROUP, TOPIC, PARTITIONS, MEMBERS = "work", "jobs", 3, 4
 LOCK_MS, DELIVERY_COUNT_LIMIT = 2000, 5
+MIXED_LOCK_MS = 10_000
+"""With members of other clients: those that start in a JVM take a second for their first records."""
 RECORDS_A_KILL, CALM_S = 1500, 3.0
 DRAIN_S, END_S = 60.0, 30.0
 KEYS = {
     **{key.replace("_", "."): value for key, value in QUICK.items()},
     "group.share.min.record.lock.duration.ms": "1000",
-    "group.share.record.lock.duration.ms": str(LOCK_MS),
     "group.share.delivery.count.limit": str(DELIVERY_COUNT_LIMIT),
     "offsets.topic.num.partitions": "3",
     "share.coordinator.state.topic.num.partitions": "3",
@@ -70,19 +72,20 @@ class Brokers(NamedTuple):
         return ",".join(broker.bootstrap for broker in self.brokers)
 
 
-def start(directory: Path, count: int) -> Brokers:
+def start(directory: Path, count: int, lock_ms: int = LOCK_MS) -> Brokers:
     """One broker with a tree of its own, or a cluster on ZooKeeper."""
+    keys = {**KEYS, "group.share.record.lock.duration.ms": str(lock_ms)}
     if count == 1:
         alone = {
             "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
         }
-        broker = Broker("kpybroker", directory / "broker", None, {**KEYS, **alone})
+        broker = Broker("kpybroker", directory / "broker", None, {**keys, **alone})
         broker.start()
         return Brokers([broker], broker.service.kill)
     zookeeper = ZooKeeper(directory / "zookeeper")
     zookeeper.start()
-    cluster = Cluster(directory, f"{zookeeper.connect}/share", ["kpybroker"] * count, {**KEYS, **OF_THREE})
+    cluster = Cluster(directory, f"{zookeeper.connect}/share", ["kpybroker"] * count, {**keys, **OF_THREE})
     cluster.start()
 
     def close() -> None:
@@ -95,19 +98,21 @@ def start(directory: Path, count: int) -> Brokers:
 class Storm:
     """One run. `kills` brokers die, one after the other."""
 
-    def __init__(self, brokers: Brokers, seed: int, tell: Callable[[str], None]) -> None:
-        self.history = ShareHistory(LOCK_MS, DELIVERY_COUNT_LIMIT)
+    def __init__(self, brokers: Brokers, seed: int, tell: Callable[[str], None], lock_ms: int = LOCK_MS) -> None:
+        self.history = ShareHistory(lock_ms, DELIVERY_COUNT_LIMIT)
         self._brokers, self._random, self._tell = brokers, Random(seed), tell
         addresses = [("127.0.0.1", broker.port) for broker in brokers.brokers]
-        self._settings = Settings(addresses, GROUP, TOPIC, LOCK_MS / 1000)
-        self._members = [
+        self._settings = Settings(addresses, GROUP, TOPIC, lock_ms / 1000)
+        self._members: list[Member | Foreign] = [
             Member(f"member-{n}", self._settings, self.history, Random(f"{seed}-{n}")) for n in range(MEMBERS)
         ]
 
-    def play(self, kills: int) -> list[Problem]:
-        """Everything that was wrong."""
+    def play(self, kills: int, foreign_directory: Path | None = None) -> list[Problem]:
+        """Everything that was wrong. With a directory there are members of other clients, whose files are there."""
         create_topic(self._brokers.bootstrap, TOPIC, PARTITIONS, len(self._brokers.brokers))
         self._begin_at_start()
+        if foreign_directory is not None:
+            self._members += members(self._settings, self.history, foreign_directory)
         for member in self._members:
             member.start()
         self._produce(RECORDS_A_KILL)
@@ -128,6 +133,9 @@ class Storm:
                 self.history.failures.append(f"{member.name} does not end")
         self._read_log()
         counts = len(self.history.deliveries), len(self.history.acknowledgements), len(self.history.lost)
+        for member in self._members:
+            if isinstance(member, Foreign) and not member.count:
+                self.history.failures.append(f"{member.name} was given nothing")
         self._tell("{} deliveries, {} acknowledgements, {} lost fetches".format(*counts))
         return check(self.history)
 
@@ -183,11 +191,20 @@ class Storm:
             log[message.offset()] = message.value()
 
 
-def run(directory: Path, seed: int, kills: int, brokers: int = 1, tell: Callable[[str], None] = say) -> list[Problem]:
-    """Start the brokers, play a storm, end them."""
-    started = start(directory, brokers)
+def run(
+    directory: Path,
+    seed: int,
+    kills: int,
+    brokers: int = 1,
+    tell: Callable[[str], None] = say,
+    *,
+    is_mixed: bool = False,
+) -> list[Problem]:
+    """Start the brokers, play a storm, end them. `is_mixed`: members of other clients are in the group too."""
+    lock_ms = MIXED_LOCK_MS if is_mixed else LOCK_MS
+    started = start(directory, brokers, lock_ms)
     try:
-        return Storm(started, seed, tell).play(kills)
+        return Storm(started, seed, tell, lock_ms).play(kills, directory if is_mixed else None)
     finally:
         started.close()
 
@@ -196,9 +213,11 @@ def main() -> int:
     """The command."""
     parser = soak_parser("Share groups while brokers are killed.", kills=10)
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1)
+    parser.add_argument("--mixed", action="store_true", help="members of Java, franz-go and confluent-kafka too")
     options = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="share-storm-"))
-    problems = [str(problem) for problem in run(directory, options.seed, options.kills, options.brokers)]
+    found = run(directory, options.seed, options.kills, options.brokers, is_mixed=options.mixed)
+    problems = [str(problem) for problem in found]
     return report(problems, directory, options, "each record was delivered, and accepted once or given up by the rules")
 
 

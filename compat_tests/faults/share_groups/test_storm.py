@@ -17,3 +17,13 @@ def test_every_record_is_accepted_once_or_given_up_by_the_rules(
     if request.config.option.broker != "kpybroker":
         pytest.skip("Kafka 3.9 has no share groups")
     assert run(tmp_path, seed, 2, brokers) == []
+
+
+@pytest.mark.wide
+def test_members_of_four_clients_are_one_group_while_brokers_of_three_are_killed(
+    request: pytest.FixtureRequest, tmp_path: Path, seed: int
+) -> None:
+    """Our own, Java 4.3.1's VerifiableShareConsumer, franz-go, and confluent-kafka: each is given records."""
+    if request.config.option.broker != "kpybroker":
+        pytest.skip("Kafka 3.9 has no share groups")
+    assert run(tmp_path, seed, 3, 3, is_mixed=True) == []

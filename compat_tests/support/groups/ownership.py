@@ -12,6 +12,12 @@ more. Later the member may go on without knowing better, and read what others re
 accepted commit of a partition that another member has got since is a fault (`stale_commits`). Heartbeats that a deposed
 coordinator accepted do not count; who knows the heartbeats leaves those out.
 
+What counts for the coordinator is what a member of the new protocol reports to it, not what its application knows. A
+client that repeats all it has to say, because a heartbeat failed, reports what it has acknowledged: without partitions
+that its application was given a moment ago. If they are to go to another member, they are free with that (`Report`).
+librdkafka 2.16 does so, and two of its members own a partition until the first one's next heartbeat, exchange for
+exchange the same on Kafka 4.3.1.
+
 Times are those of CLOCK_MONOTONIC in nanoseconds, as `time.monotonic_ns()` and Java's `System.nanoTime()` on Linux:
 members may be in several processes of one machine. Not here: how members are run (`logged_members`).
 """
@@ -21,7 +27,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -73,15 +79,65 @@ class Renewal(NamedTuple):
     is_join: bool = False
 
 
+class Report(NamedTuple):
+    """What a member of the new protocol said that it has in a heartbeat, and was then given; None: nothing was said.
+
+    `is_certain`: its coordinator accepted it. Without that it may have counted, or not.
+    """
+
+    sent_ns: int
+    reported_ns: int
+    owned: frozenset[Partition] | None
+    given: frozenset[Partition] | None
+    is_certain: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """The renewals of each member, in order, and how long a session lasts after one."""
+    """The renewals of each member, in order, and how long a session lasts after one; its reports, in order."""
 
     renewals: Mapping[str, Sequence[Renewal]]
     length_ns: int
+    reports: Mapping[str, Sequence[Report]] = field(default_factory=dict)
 
-    def cut(self, tenure: Tenure) -> Tenure | None:
-        """The part of the tenure in which no one else may have the partition, if there is one."""
+    def pieces(self, tenure: Tenure) -> Iterator[Tenure]:
+        """The parts of the tenure in which no one else may have the partition."""
+        cut = self._cut(tenure)
+        if cut is None:
+            return
+        start_ns = cut.start_ns
+        for from_ns, to_ns in self.releases(cut.member, cut.partition):
+            if start_ns < from_ns < cut.end_ns:
+                yield cut._replace(start_ns=start_ns, end_ns=from_ns)
+            start_ns = max(start_ns, to_ns)
+        if start_ns < cut.end_ns:
+            yield cut._replace(start_ns=start_ns)
+
+    def releases(self, member: str, partition: Partition) -> Iterator[tuple[int, int]]:
+        """The times between which the partition was free, by what the member reported, until it was given to it again.
+
+        It is free when the member does not report it, and it is not, or may not be, in its assignment.
+        """
+        is_given, free_ns = False, None
+        for report in self.reports.get(member, ()):
+            if report.given is not None:
+                is_given = partition in report.given
+                if is_given and free_ns is not None:
+                    yield free_ns, report.reported_ns
+                    free_ns = None
+            is_free = report.owned is not None and partition not in report.owned
+            if is_free and free_ns is None and not (is_given and report.is_certain):
+                free_ns = report.sent_ns
+        if free_ns is not None:
+            yield free_ns, FOREVER_NS
+
+    def was_released(self, commit: Commit) -> bool:
+        """Whether the partition was free, to the coordinator, at some time between the tenure's start and this."""
+        found = self.releases(commit.member, commit.partition)
+        return any(from_ns < commit.asked_ns and to_ns > commit.since_ns for from_ns, to_ns in found)
+
+    def _cut(self, tenure: Tenure) -> Tenure | None:
+        """The part of the tenure within the member's session, if there is one."""
         renewals = self.renewals.get(tenure.member, ())
         at = bisect_right(renewals, tenure.start_ns, key=lambda one: one.sent_ns)
         if at == 0:
@@ -142,7 +198,7 @@ def owned_tenures(events: Iterable[Event], sessions: Sessions | None = None) -> 
     if sessions is None:
         owned = [one for one in found if not one.is_lost]
     else:
-        owned = [cut for one in found if (cut := sessions.cut(one)) is not None]
+        owned = [piece for one in found for piece in sessions.pieces(one)]
     return sorted(owned, key=lambda one: one.start_ns)
 
 
@@ -193,6 +249,8 @@ def stale_commits(events: Collection[Event], sessions: Sessions) -> list[str]:
         by_partition[tenure.partition].append(tenure)
     problems = []
     for commit in commits(events):
+        if sessions.was_released(commit):
+            continue
         (topic, index), owners = commit.partition, by_partition[commit.partition]
         first = bisect_right(owners, commit.since_ns, key=lambda one: one.start_ns)
         for other in owners[first:]:

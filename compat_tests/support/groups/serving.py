@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import pytest
 
 from compat_tests.overload.raw import Raw
-from compat_tests.support.services import Broker
+from compat_tests.support.services import KAFKA_VERSION, Broker
 from kpybroker.config.development import QUICK_GROUPS
 from kpybroker.core.features import GROUP_VERSION
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
@@ -16,6 +17,14 @@ QUICK = {name.replace(".", "_"): value for name, value in QUICK_GROUPS.items()}
 """Keys of a broker whose groups settle fast. With the defaults a step of a rebalance takes up to five seconds."""
 
 NOT_SERVED = "group.version is not finalized here"
+
+
+NO_FEATURES = "Kafka 3.9 has no feature levels, nor has a broker in its place"
+
+
+def has_features(kind: str) -> bool:
+    """Whether brokers of this kind have feature levels, in this run."""
+    return kind == "kpybroker" and os.environ.get(KAFKA_VERSION) != "3.9"
 
 
 def serves_groups(broker: Broker) -> bool:

@@ -13,3 +13,4 @@ cat broker.key broker.crt > broker.pem
 # a client
 openssl req $new -subj "/CN=alice" -keyout alice.key -out alice.csr
 openssl x509 -req -in alice.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 365 -out alice.crt
+cat alice.key alice.crt > alice.pem

@@ -47,6 +47,8 @@ _levels_before: dict[logging.Logger, int] = {}
 """Of the loggers that clients have changed."""
 
 _FAMILIES: Final = ("kafka.", "state.change.", "org.apache.", "kpybroker.")
+_ANCESTORS: Final = ("kafka", "org.apache.kafka")
+"""Loggers without lines of their own, which the logging configuration that Kafka is released with sets levels of."""
 
 
 def on_change(owner: object, listener: Callable[[], None]) -> None:
@@ -62,9 +64,10 @@ def forget(owner: object) -> None:
 def levels() -> dict[str, str]:
     """Every logger of the broker, by each of its names, and the root, with its effective level."""
     known = logging.root.manager.loggerDict
-    names = sorted(
+    in_use = [
         name for name, logger in known.items() if name.startswith(_FAMILIES) and isinstance(logger, logging.Logger)
-    )
+    ]
+    names = sorted({*_ANCESTORS, *in_use})
     found = {ROOT: logging.root.level}
     found |= {name: logging.getLogger(name).getEffectiveLevel() for name in names}
     found |= {name: found[before] for name, before in MOVED.items() if before in found}

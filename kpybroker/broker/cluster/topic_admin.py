@@ -212,7 +212,7 @@ class TopicAdmin:
         )
         # An interrupted deletion may have left a configuration: then it is replaced.
         for config in (t.Create(path, data), t.SetData(path, data)):
-            (result,) = await retry_until_connected(self._host.tree, [t.Multi((config, topic))])
+            (result,) = await self._perform(t.Multi((config, topic)))
             if isinstance(result, tuple):
                 return
             refused = result.error if isinstance(result, t.MultiFailed) else result
@@ -284,8 +284,6 @@ class TopicAdmin:
                 self._charge(mutations, self._metadata.partition_count(name) or 0)
                 results[name] = await self._mark_for_deletion(name)
             except KafkaError as error:
-                if error.code is not ErrorCode.THROTTLING_QUOTA_EXCEEDED:
-                    raise
                 results[name] = error.code
         marked = [name for name, code in results.items() if code is ErrorCode.NONE]
 
@@ -304,7 +302,7 @@ class TopicAdmin:
     async def _mark_for_deletion(self, name: str) -> ErrorCode:
         if await self._topic_node(name) is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        (result,) = await retry_until_connected(self._host.tree, [t.Create(znodes.delete_topic_path(name))])
+        (result,) = await self._perform(t.Create(znodes.delete_topic_path(name)))
         if isinstance(result, t.TreeError) and not isinstance(result, t.NodeExists):
             raise _tree_failed(result)
         # It may be marked already: this request waits for the same deletion.
@@ -363,7 +361,7 @@ class TopicAdmin:
         data = znodes.encode_topic(znodes.TopicAssignment(current.topic_id, partitions))
         await next_slice()
         op = t.SetData(znodes.topic_path(new.topic), data, found.stat.version)
-        (result,) = await retry_until_connected(self._host.tree, [op])
+        (result,) = await self._perform(op)
         if isinstance(result, t.TreeError) and not isinstance(result, t.BadVersion):
             raise _tree_failed(result)
         return not isinstance(result, t.BadVersion)
@@ -417,7 +415,7 @@ class TopicAdmin:
     async def _submit(self, *ops: t.ReadOperation) -> list[t.Result]:
         """Read all; a missing node is None."""
         results: list[t.Result] = []
-        for result in await retry_until_connected(self._host.tree, ops):
+        for result in await self._perform(*ops):
             if isinstance(result, t.NoNode):
                 results.append(None)
             elif isinstance(result, t.TreeError):
@@ -425,6 +423,13 @@ class TopicAdmin:
             else:
                 results.append(result)
         return results
+
+    async def _perform(self, *ops: t.Operation) -> list[t.Result | t.TreeError]:
+        """Raises UNKNOWN_SERVER_ERROR if the session ends before there is a connection again."""
+        try:
+            return await retry_until_connected(self._host.tree, ops)
+        except t.SessionExpired as ended:
+            raise _tree_failed(ended) from None
 
 
 def _tree_failed(failure: object) -> KafkaError:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.loop.steps import run_to_end
@@ -21,18 +22,18 @@ from kpybroker.core.assignors.values import Assignment, Assignor, Members, Slice
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.consumer_group.target import ComputeTarget
 from kpybroker.core.consumer_group.values import (
-    ConsumerGroupConfig,
     ConsumerGroupLimits,
     MigrationPolicy,
     ResolvedPattern,
     ResolvePatterns,
     Surroundings,
-    TopicMetadata,
 )
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.machine import Now
+from kpybroker.core.modern_group.values import ModernGroupConfig, TopicMetadata
+from kpybroker.core.streams_group.target import ComputeTasks
 from kpybroker.wire.constants import ZERO_UUID
-from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataSnapshot
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
 
 
-def consumer_surroundings(config: BrokerConfig, config_of: Callable[[str], ConsumerGroupConfig]) -> Surroundings:
+def consumer_surroundings(config: BrokerConfig, config_of: Callable[[str], ModernGroupConfig]) -> Surroundings:
     """The settings for consumer groups, the assignors in order of preference, and the language of patterns."""
     limits = ConsumerGroupLimits(
         max_size=config.get_int("group.consumer.max.size"),
@@ -133,7 +134,7 @@ class ConsumerGroupWork:
     A version of `topics` is a time, so that it rises from one coordinator of a group to the next.
     """
 
-    def __init__(self, host: Host, snapshot: MetadataSnapshot, config_of: Callable[[str], ConsumerGroupConfig]) -> None:
+    def __init__(self, host: Host, snapshot: MetadataSnapshot, config_of: Callable[[str], ModernGroupConfig]) -> None:
         self._host = host
         self._racks: dict[int, str] = {}
         self.surroundings = consumer_surroundings(host.config, config_of)
@@ -158,12 +159,20 @@ class ConsumerGroupWork:
 
     def perform(self, machine: GroupMachine, effect: Any, run: Run) -> None:
         """Begin what a machine asks for; `run` is given the outcome of its result later, never within this call."""
-        work: Callable[..., Awaitable[None]] = self._compute if isinstance(effect, ComputeTarget) else self._resolve
+        work: Callable[..., Awaitable[None]] = self._resolve
+        if isinstance(effect, ComputeTarget):
+            work = self._compute
+        elif isinstance(effect, ComputeTasks):
+            work = self._compute_tasks
         self._host.spawn(f"{type(effect).__name__} of {effect.group_id}", work, machine, effect, run)
 
     async def _compute(self, machine: GroupMachine, effect: ComputeTarget, run: Run) -> None:
         assignment = await run_to_end(paced(effect.computation.slices))
         run(machine.on_target_computed(effect.group_id, effect.computation, assignment, self._now()))
+
+    async def _compute_tasks(self, machine: GroupMachine, effect: ComputeTasks, run: Run) -> None:
+        targets = await run_to_end(paced(effect.slices))
+        run(machine.settle(partial(effect.done, targets), ErrorCode.NONE, self._now()))
 
     async def _resolve(self, machine: GroupMachine, effect: ResolvePatterns, run: Run) -> None:
         from kpybroker.core.patterns.topics import resolve

@@ -14,6 +14,7 @@ from kpybroker.core import topic_names
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.cluster.producer_ids import ProducerIds
+    from kpybroker.broker.cluster.streams_topics import StreamsTopics
     from kpybroker.broker.cluster.topic_admin import TopicAdmin
     from kpybroker.broker.coordinators.groups import GroupCoordinators
     from kpybroker.broker.coordinators.share_states import ShareCoordinators
@@ -136,6 +137,13 @@ class Coordinators:
         self._metadata.on_finalized(partitions.on_finalized)
         return partitions
 
+    @cached_property
+    def streams_topics(self) -> StreamsTopics:
+        """Creates internal topics of streams groups; built when the first one is missing."""
+        from kpybroker.broker.cluster.streams_topics import StreamsTopics
+
+        return StreamsTopics(self._host, self._topics)
+
     def disconnected(self, connection_id: str) -> None:
         """A client's connection has ended."""
         if "share_partitions" in self.__dict__:
@@ -159,6 +167,16 @@ class Coordinators:
     def built_groups(self) -> GroupCoordinators | None:
         """`groups`, if there was a request or a partition for it yet."""
         return self.__dict__.get("groups")
+
+    @property
+    def built_share_partitions(self) -> SharePartitions | None:
+        """`share_partitions`, if a member has asked for records yet."""
+        return self.__dict__.get("share_partitions")
+
+    @property
+    def built_share_states(self) -> ShareCoordinators | None:
+        """`share_states`, if there was a request or a partition for it yet."""
+        return self.__dict__.get("share_states")
 
     def on_elected(self, partition: Partition) -> None:
         """This broker leads the partition now: if it belongs to a coordinator's log, the coordinator loads it."""

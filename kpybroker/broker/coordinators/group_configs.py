@@ -1,8 +1,8 @@
 """What groups set for themselves, as `/config/groups` has it, in the form in which their machines ask for it.
 
 A machine asks at every heartbeat, so a change holds from the next one on, of the group or of the broker's defaults.
-Bounded by the tree: a group that sets nothing has no entry. `core.consumer_group` and `core.share_group` are imported
-when a group first sets or needs something.
+Bounded by the tree: a group that sets nothing has no entry. `core.consumer_group`, `core.share_group` and
+`core.streams_group` are imported when a group first sets or needs something.
 """
 
 from __future__ import annotations
@@ -17,13 +17,19 @@ from kpybroker.wire import znodes
 if TYPE_CHECKING:
     from kpybroker.config.broker import BrokerConfig
     from kpybroker.config.values import Value
-    from kpybroker.core.consumer_group.values import ConsumerGroupConfig
+    from kpybroker.core.modern_group.values import ModernGroupConfig
     from kpybroker.core.share.group_settings import ShareGroupSettings
-    from kpybroker.core.share_group.values import ShareGroupConfig
+    from kpybroker.core.streams_group.values import StreamsGroupConfig
 
 logger = logging.getLogger("org.apache.kafka.coordinator.group.GroupConfig")
 
-DYNAMIC_DEFAULTS: Final = frozenset({"group.consumer.assignment.interval.ms", "group.share.assignment.interval.ms"})
+DYNAMIC_DEFAULTS: Final = frozenset(
+    {
+        "group.consumer.assignment.interval.ms",
+        "group.share.assignment.interval.ms",
+        "group.streams.assignment.interval.ms",
+    }
+)
 """Those of the broker's keys for groups that may change while it runs."""
 
 
@@ -31,9 +37,10 @@ class Configured(NamedTuple):
     """What holds for a group: by key, and as its machine asks for it, whichever kind it is of."""
 
     values: Mapping[str, Value]
-    consumer: ConsumerGroupConfig
-    share: ShareGroupConfig
+    consumer: ModernGroupConfig
+    share: ModernGroupConfig
     share_partitions: ShareGroupSettings
+    streams: StreamsGroupConfig
 
 
 class GroupConfigs:
@@ -57,13 +64,17 @@ class GroupConfigs:
             self._set.pop(group_id, None)
             self._configured.pop(group_id, None)
 
-    def of(self, group_id: str) -> ConsumerGroupConfig:
+    def of(self, group_id: str) -> ModernGroupConfig:
         """Of a consumer group."""
         return (self._configured.get(group_id) or self._broker_wide).consumer
 
-    def of_share_group(self, group_id: str) -> ShareGroupConfig:
+    def of_share_group(self, group_id: str) -> ModernGroupConfig:
         """Of a share group: what concerns its members."""
         return (self._configured.get(group_id) or self._broker_wide).share
+
+    def of_streams_group(self, group_id: str) -> StreamsGroupConfig:
+        """Of a streams group: what concerns its members and their tasks."""
+        return (self._configured.get(group_id) or self._broker_wide).streams
 
     def values_of(self, group_id: str) -> Mapping[str, Value]:
         """All keys of `config.groups.keys`; a new object after a change."""
@@ -86,23 +97,30 @@ class GroupConfigs:
     def _effective(self, group_id: str, props: Mapping[str, str]) -> Configured:
         from kpybroker.config.groups import keys
         from kpybroker.config.groups.rules import effective
-        from kpybroker.core.consumer_group.values import ConsumerGroupConfig
-        from kpybroker.core.share_group.values import ShareGroupConfig
+        from kpybroker.core.modern_group.values import ModernGroupConfig
+        from kpybroker.core.streams_group.values import StreamsGroupConfig
 
         values, warnings = effective(self._config, group_id, props)
         for sentence in warnings:
             logger.warning("%s", sentence)
-        consumer = ConsumerGroupConfig(
+        consumer = ModernGroupConfig(
             session_timeout_ms=values[keys.SESSION_TIMEOUT_MS],
             heartbeat_interval_ms=values[keys.HEARTBEAT_INTERVAL_MS],
             assignment_interval_ms=values[keys.ASSIGNMENT_INTERVAL_MS],
         )
-        share = ShareGroupConfig(
+        share = ModernGroupConfig(
             session_timeout_ms=values[keys.SHARE_SESSION_TIMEOUT_MS],
             heartbeat_interval_ms=values[keys.SHARE_HEARTBEAT_INTERVAL_MS],
             assignment_interval_ms=values[keys.SHARE_ASSIGNMENT_INTERVAL_MS],
         )
-        return Configured(values, consumer, share, _share_partitions(values))
+        streams = StreamsGroupConfig(
+            session_timeout_ms=values[keys.STREAMS_SESSION_TIMEOUT_MS],
+            heartbeat_interval_ms=values[keys.STREAMS_HEARTBEAT_INTERVAL_MS],
+            assignment_interval_ms=values[keys.STREAMS_ASSIGNMENT_INTERVAL_MS],
+            initial_rebalance_delay_ms=values[keys.STREAMS_INITIAL_REBALANCE_DELAY_MS],
+            standby_replicas=values[keys.STREAMS_NUM_STANDBY_REPLICAS],
+        )
+        return Configured(values, consumer, share, _share_partitions(values), streams)
 
 
 def _share_partitions(values: Mapping[str, Value]) -> ShareGroupSettings:

@@ -20,11 +20,12 @@ from kpybroker.broker.coordinators.shard import Shard
 from kpybroker.broker.coordinators.share_groups import ShareGroupWork, share_surroundings
 from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.config.metadata_versions import at_least
-from kpybroker.core.consumer_group.values import GroupCounts
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
 from kpybroker.core.group.values import GroupConfig, GroupOverview
+from kpybroker.core.modern_group.values import GroupCounts
 from kpybroker.core.share_group.values import DeleteStates, InitializeStates
+from kpybroker.core.streams_group.values import StreamsSurroundings
 from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -58,10 +59,12 @@ class GroupCoordinators:
         config = host.config
         self.config = group_config(config)
         self._metadata = metadata
-        self.allows_consumer_groups = allows_consumer_groups(config)
+        self.allows_consumer_groups = allows_groups(config, "consumer")
+        self.allows_streams_groups = allows_groups(config, "streams")
         self._consumers = ConsumerGroupWork(host, metadata.snapshot, configs.of)
         self._shares = ShareGroupWork(host, persister)
         self._share_surroundings = share_surroundings(config, configs.of_share_group)
+        self._streams_settings = StreamsSurroundings(config.get_int("group.streams.max.size"), configs.of_streams_group)
         versions = record_versions(config.get_str("inter.broker.protocol.version"))
         kind = CoordinatorKind(
             topic=GROUP_METADATA_TOPIC_NAME,
@@ -90,7 +93,13 @@ class GroupCoordinators:
 
     def _new_machine(self, leader_epoch: int) -> GroupMachine:
         """It has the topics before its first heartbeat: members would have to give up what they own in unknown ones."""
-        machine = GroupMachine(self.config, self._host.budget, self._consumers.surroundings, self._share_surroundings)
+        machine = GroupMachine(
+            self.config,
+            self._host.budget,
+            self._consumers.surroundings,
+            self._share_surroundings,
+            self._streams_settings,
+        )
         machine.on_topics_changed(self._consumers.topics, (), has_new=False)
         return machine
 
@@ -203,12 +212,12 @@ def group_config(config: BrokerConfig) -> GroupConfig:
     )
 
 
-def allows_consumer_groups(config: BrokerConfig) -> bool:
-    """Whether `group.coordinator.rebalance.protocols` has them. Unset it does, though Kafka 3.9's default, which
-    DescribeConfigs shows, is `classic`: in Kafka 4 the finalized level of `group.version` alone decides.
+def allows_groups(config: BrokerConfig, protocol: str) -> bool:
+    """Whether `group.coordinator.rebalance.protocols` has this kind of groups. Unset it does, though Kafka 3.9's
+    default, which DescribeConfigs shows, is `classic`: in Kafka 4 the finalized level of a feature alone decides.
     """
     is_set = "group.coordinator.rebalance.protocols" in config.effective
-    return not is_set or "consumer" in config.get_list("group.coordinator.rebalance.protocols")
+    return not is_set or protocol in config.get_list("group.coordinator.rebalance.protocols")
 
 
 def record_versions(inter_broker_protocol_version: str) -> RecordVersions:

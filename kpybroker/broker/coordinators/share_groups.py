@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.machine import Now
+from kpybroker.core.modern_group.values import ModernGroupConfig
 from kpybroker.core.share_coordinator.values import DeleteState, InitializeState, SharePersister, StateResult
 from kpybroker.core.share_group.values import (
     DeleteStates,
     InitializeStates,
-    ShareGroupConfig,
     ShareGroupLimits,
     ShareSurroundings,
     StateErrors,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 StatesEffect = InitializeStates | DeleteStates
 
 
-def share_surroundings(config: BrokerConfig, config_of: Callable[[str], ShareGroupConfig]) -> ShareSurroundings:
+def share_surroundings(config: BrokerConfig, config_of: Callable[[str], ModernGroupConfig]) -> ShareSurroundings:
     """The settings for share groups. As in Kafka, states are not asked for again while a write may still wait."""
     retry_ms = config.get_int("group.share.initialize.retry.interval.ms")
     limits = ShareGroupLimits(

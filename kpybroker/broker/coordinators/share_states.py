@@ -25,7 +25,7 @@ from kpybroker.core.share_coordinator.machine import (
     StateRequest,
 )
 from kpybroker.core.share_coordinator.records import decode_record, encode_record
-from kpybroker.core.share_coordinator.values import coordinator_key
+from kpybroker.core.share_coordinator.values import WriteState, coordinator_key
 from kpybroker.core.topic_names import SHARE_GROUP_STATE_TOPIC_NAME
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.compression import Codec
@@ -35,11 +35,34 @@ if TYPE_CHECKING:
     from kpybroker.broker.cluster.metadata_cache import MetadataCache
     from kpybroker.broker.coordinators.shard import PendingReply, Shard
     from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
 
 NOT_AVAILABLE = "Share coordinator is not available."
 
 logger = logging.getLogger("kafka.coordinator.share.ShareCoordinatorService")
+
+
+class WriteTimes:
+    """Of WriteShareGroupState, since the start: `writes` counts share partitions whose state was written."""
+
+    __slots__ = ("requests", "slowest_ms", "total_ms", "writes")
+
+    def __init__(self) -> None:
+        self.requests, self.writes = 0, 0
+        self.total_ms, self.slowest_ms = 0.0, 0.0
+
+    def count(self, writes: int, took_ms: float) -> None:
+        """A request has its response."""
+        self.requests += 1
+        self.writes += writes
+        self.total_ms += took_ms
+        self.slowest_ms = max(self.slowest_ms, took_ms)
+
+    def take_slowest_ms(self) -> float:
+        """The longest since the last call."""
+        slowest_ms, self.slowest_ms = self.slowest_ms, 0.0
+        return slowest_ms
 
 
 class ShareCoordinators:
@@ -76,6 +99,8 @@ class ShareCoordinators:
         self.on_resigned = self.partitions.on_resigned
         self.partition_for = self.partitions.partition_for
         self.stop = self.partitions.stop
+        self.times = WriteTimes()
+        self._pruned: dict[Partition, int] = {}
         self._topic_ids = metadata.snapshot.topic_ids
         metadata.on_topics_named(self._on_topics_named)
 
@@ -83,12 +108,16 @@ class ShareCoordinators:
 
     async def ask(self, group_id: str, asked: Sequence[Asked], *, is_summary: bool = False) -> list[Result]:
         """One result for each share partition that is asked about, in this order, when all of them are committed."""
-        budget = YieldBudget()
+        budget, began_s = YieldBudget(), self._host.clock.monotonic()
         begun: list[Result | PendingReply] = []
         for one in asked:
             begun.append(self._begin(group_id, one, is_summary))
             await budget.spend()
-        return [one if isinstance(one, Result) else await run_to_end(one.wait()) for one in begun]
+        results = [one if isinstance(one, Result) else await run_to_end(one.wait()) for one in begun]
+        if asked and isinstance(asked[0], WriteState):
+            writes = sum(1 for one in results if one.error is ErrorCode.NONE)
+            self.times.count(writes, 1000 * (self._host.clock.monotonic() - began_s))
+        return results
 
     def _begin(self, group_id: str, asked: Asked, is_summary: bool) -> Result | PendingReply:
         name = self._metadata.topic_name(asked.topic_id)
@@ -140,6 +169,12 @@ class ShareCoordinators:
                 self._prune(shard)
             await budget.spend(1 + len(shard.machine.states))
 
+    def pruned(self) -> list[tuple[Partition, int]]:
+        """Up to where partitions that are led here were pruned by this broker."""
+        led = {shard.partition for shard in self.partitions.shards.values()}
+        self._pruned = {partition: offset for partition, offset in self._pruned.items() if partition in led}
+        return list(self._pruned.items())
+
     def _prune(self, shard: Shard[ShareCoordinatorMachine]) -> None:
         offset, partition = shard.machine.redundant_offset, shard.partition
         try:
@@ -149,6 +184,7 @@ class ShareCoordinators:
                 return  # the next time it is committed
             logger.debug("Pruning records in %s-%d till offset %d.", partition.topic, partition.index, offset)
             partition.delete_records(offset)
+            self._pruned[partition] = offset
         except KafkaError as error:
             logger.error(
                 "Cannot prune %s-%d till offset %d: %s", partition.topic, partition.index, offset, error.code.name

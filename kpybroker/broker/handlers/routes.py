@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def load(key: ApiKey) -> Handler:
-    """The handler of an API that is served, or will be (share groups); KeyError for any other."""
+    """The handler of an API that is served; KeyError for any other."""
     for shelf in _SHELVES:
         handler = shelf(key)
         if handler is not None:
@@ -121,6 +121,18 @@ def _share_groups(key: ApiKey) -> Handler | None:
             from kpybroker.broker.handlers.share_groups import alter_share_group_offsets as handler
         case ApiKey.DELETE_SHARE_GROUP_OFFSETS:
             from kpybroker.broker.handlers.share_groups import delete_share_group_offsets as handler
+        case _:
+            return None
+    return handler
+
+
+def _streams_groups(key: ApiKey) -> Handler | None:
+    handler: Handler
+    match key:
+        case ApiKey.STREAMS_GROUP_HEARTBEAT:
+            from kpybroker.broker.handlers.streams_groups import streams_group_heartbeat as handler
+        case ApiKey.STREAMS_GROUP_DESCRIBE:
+            from kpybroker.broker.handlers.streams_groups import streams_group_describe as handler
         case _:
             return None
     return handler
@@ -284,5 +296,5 @@ def _security(key: ApiKey) -> Handler | None:
 
 _SHELVES = (
     *(_records, _groups, _transactions, _topics, _configuration, _cluster, _between_brokers, _security),
-    *(_client_metrics, _share_groups, _share_state),
+    *(_client_metrics, _share_groups, _share_state, _streams_groups),
 )

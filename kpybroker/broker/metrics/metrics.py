@@ -17,6 +17,7 @@ from kpybroker.broker.metrics.readers.partitions import PartitionsReader, Replic
 from kpybroker.broker.metrics.readers.process import ProcessReader
 from kpybroker.broker.metrics.readers.requests import RequestsReader
 from kpybroker.broker.metrics.readers.server_state import PurgatoryReader, ServerReader, StateReader
+from kpybroker.broker.metrics.readers.shares import SharesReader
 from kpybroker.broker.metrics.readers.topics import TopicsReader
 from kpybroker.broker.metrics.reporters.configured import reporters
 from kpybroker.broker.metrics.reporters.periodic import Periodic
@@ -49,18 +50,20 @@ class Metrics:
         replication = ReplicationReader(broker.replicas)
         controller = ControllerReader(broker.controller)
         state, groups, clients = ServerReader(broker), GroupsReader(broker), ClientMetricsReader(broker)
+        shares = SharesReader(broker)
         early = (StateReader(broker), ProcessReader())
         self.readers: tuple[Reader, ...] = (
             *(topics, requests, network, PartitionsReader(broker), replication, LogsReader(broker)),
             *(controller, LeadershipReader(broker.controller), groups, LagsReader(broker), clients),
+            shares,
             *(state, PurgatoryReader(broker), ClusterReader(broker), *early),
         )
         self._served: list[Reader] = list(early)
         self.ticker = Ticker(
             broker.clock,
-            (topics, requests, network, replication, controller, state),
-            (network.tick, groups.tick, clients.tick, lambda: times.tick(broker.dispatcher.routes)),
-            (times.rotate,),
+            (topics, requests, network, replication, controller, state, shares),
+            (network.tick, groups.tick, clients.tick, shares.tick, lambda: times.tick(broker.dispatcher.routes)),
+            (times.rotate, shares.rotate),
         )
         self.server = MetricsServer(
             self._served,

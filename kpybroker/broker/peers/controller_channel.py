@@ -2,7 +2,8 @@
 
 A request is retried, each time at the controller of that moment, until one responds as the controller. One request is
 in flight at a time; two kinds of requests that must not wait for each other (AlterPartition, AllocateProducerIds) use
-two channels. If this broker is the controller, its handler is called without a socket.
+two channels. If this broker is the controller, its handler is called without a socket; if it loses its session then,
+and with it the office, the next controller is asked.
 
 Not here: what a response means. An error code other than NOT_CONTROLLER is the caller's.
 """
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kpybroker.broker.peers.connection import PEER_FAILURES, PeerConnection, Request, RespondLocally
+from kpybroker.core.tree import SessionExpired
 from kpybroker.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class ControllerChannel:
             while True:
                 try:
                     response = await self._ask_once(Request(api_key, message, version))
-                except PEER_FAILURES as error:
+                except (*PEER_FAILURES, SessionExpired) as error:
                     logger.info("[%s] No response to %s from the controller: %r", self._name, api_key.name, error)
                 else:
                     if response.error_code != ErrorCode.NOT_CONTROLLER:
@@ -68,7 +70,7 @@ class ControllerChannel:
         self._connection = None
 
     async def _ask_once(self, request: Request) -> Any:
-        """The response of the controller as known now. Raises PEER_FAILURES."""
+        """The response of the controller as known now. Raises PEER_FAILURES, SessionExpired."""
         controller_id = self._controller_id()
         if controller_id == self._host.node_id:
             return await self._respond_locally(*request)

@@ -62,11 +62,11 @@ class IsrChanges:
         channel = self._peers.controller_channel("alter-partition")
         try:
             while True:
-                await self._submitted.wait()
-                self._submitted = trio.Event()
-                while self._pending:
+                while self._pending:  # also what a run before this one, which failed, has left
                     if not await self._ask(channel, dict(self._pending)):
                         await trio.sleep(RETRY_S)
+                await self._submitted.wait()
+                self._submitted = trio.Event()
         finally:
             channel.close()
 

@@ -259,9 +259,9 @@ class RequestContext:
             return None
         return self.metering.mutations(is_strict=self.api_version >= strict_from)
 
-    def side_mutations(self) -> MutationShare | None:
-        """The same for what it creates by the way: counted, never refused."""
-        return None if self.metering is None else self.metering.side_mutations()
+    def side_mutations(self, *, is_strict: bool = False) -> MutationShare | None:
+        """The same for what it creates by the way: counted, and refused only where `is_strict`."""
+        return None if self.metering is None else self.metering.side_mutations(is_strict=is_strict)
 
     def authorized_operations(
         self, resource_type: ResourceType, name: str = CLUSTER_NAME, more: Collection[Operation] = ()

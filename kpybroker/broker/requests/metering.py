@@ -44,7 +44,14 @@ NS_PER_PERCENT: Final = 10_000_000
 FETCHING: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 MUTATING: Final = frozenset(
-    {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.METADATA, ApiKey.FIND_COORDINATOR}
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+    }
 )
 """What creates or deletes partitions, also by the way."""
 

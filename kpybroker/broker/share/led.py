@@ -58,7 +58,7 @@ class LedSharePartition:
 
     __slots__ = (
         *("armed_at", "error", "is_contended", "is_fetched", "is_idle", "is_writing", "key", "leader_epoch", "machine"),
-        *("on_lost", "partition", "waiting", "writes"),
+        *("lock_timeouts", "on_lost", "partition", "waiting", "writes"),
     )
 
     def __init__(
@@ -71,6 +71,8 @@ class LedSharePartition:
         """The epoch in which it began: the share coordinator fences those before the last that it has seen."""
         self.machine: SharePartition | None = None
         self.error: KafkaError | None = None
+        self.lock_timeouts = 0
+        """Records whose lock has run out."""
         self.is_fetched = False
         """Whether a fetch is between reading the log and acquiring: no other one may (Kafka's fetch lock)."""
         self.is_contended = False

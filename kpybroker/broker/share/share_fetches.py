@@ -25,6 +25,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.requests.context import RequestContext
+    from kpybroker.broker.share.counts import ShareCounts
     from kpybroker.core.share.group_settings import ShareGroupSettings
     from kpybroker.core.share.partition import SharePartition
     from kpybroker.storage.disk.slice import FileSlice
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 class Begun(Protocol):
     """What a fetch asks of `share_partitions.SharePartitions`."""
+
+    @property
+    def counts(self) -> ShareCounts:
+        """For the metrics."""
 
     @property
     def settings_of(self) -> Callable[[str], ShareGroupSettings]:
@@ -127,7 +132,7 @@ class ShareFetches:
             except KafkaError as error:
                 got[partition_id] = Got(error)
             yield from budget.steps()
-        waiter = Waiter()
+        waiter, began = Waiter(), trio.current_time()
         for led in leds.values():
             led.waiting[waiter] = None
         try:
@@ -138,6 +143,8 @@ class ShareFetches:
         finally:
             for led in leds.values():
                 led.waiting.pop(waiter, None)
+        gave_records = sum(1 for one in got.values() if one.acquired)
+        self._share_partitions.counts.fetched(wish.group_id, gave_records, len(wanted), trio.current_time() - began)
         return got
 
     def _until_due(

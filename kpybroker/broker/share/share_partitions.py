@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from kpybroker.broker.loop.steps import Steps, Wait
+from kpybroker.broker.share.counts import GroupTimes, ShareCounts
 from kpybroker.broker.share.led import Done, LedSharePartition
 from kpybroker.broker.share.share_fetches import ShareFetches
 from kpybroker.broker.share.start_offset import start_offset
@@ -40,6 +41,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.replication.replicas import Replicas
+    from kpybroker.core.share.archived import ArchivedLog
     from kpybroker.core.share.group_settings import ShareGroupSettings
 
 logger = logging.getLogger("kafka.server.share.SharePartitionManager")
@@ -48,6 +50,8 @@ FENCING: Final = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
 """Errors of a write, as clients get them, after which this broker's view of the share partition counts no more."""
+ARCHIVED_MAX: Final = 100
+"""Share partitions that have ended of which it is kept why records were archived."""
 
 
 class _Timer(NamedTuple):
@@ -105,10 +109,12 @@ class SharePartitions:
         self._replicas = replicas
         self._persister = persister
         self.settings_of = settings_of
+        self.counts = ShareCounts()
         self.fetches = ShareFetches(host, self)
         self.sessions = ShareSessionCache(host.config.get_int("group.share.max.share.sessions"), host.budget)
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._led_of: dict[str, dict[SharePartitionKey, None]] = {}  # by group
+        self._archived: dict[SharePartitionKey, ArchivedLog] = {}  # of those that have ended
         self._timers: TimerHeap[_Timer] = TimerHeap(lambda timer: timer.led.armed_at == timer.deadline)
         self._earlier: trio.Event | None = None  # set when the task for timers sleeps too long; None before it runs
 
@@ -124,6 +130,11 @@ class SharePartitions:
         """A share partition that was begun here and has not ended."""
         return self._led.get(key)
 
+    def archived(self, key: SharePartitionKey) -> ArchivedLog | None:
+        """Why records of a share partition were archived, if it was led here lately."""
+        led = self._led.get(key)
+        return self._archived.get(key) if led is None or led.machine is None else led.machine.archived
+
     # --- the beginning and the end of a share partition
 
     def begin(self, group_id: str, partition_id: SharePartitionId, topic: str) -> LedSharePartition:
@@ -137,6 +148,7 @@ class SharePartitions:
         if led is None:
             led = self._led[key] = LedSharePartition(key, partition, self._lost)
             self._led_of.setdefault(group_id, {})[key] = None
+            self.counts.groups.setdefault(group_id, GroupTimes())
             partition.subscribe(led, (partition_id.topic_id, topic, partition_id.partition))
             self._host.spawn("share-group-state-read", self._read, led)
         led.is_idle = False
@@ -144,12 +156,15 @@ class SharePartitions:
 
     async def _read(self, led: LedSharePartition) -> None:
         group_id, topic_id, index = led.key
+        began_s = self._host.clock.monotonic()
         (result,) = await self._persister.read(group_id, [ReadState(topic_id, index, led.leader_epoch)])
         try:
             if result.error is not ErrorCode.NONE:
                 raise KafkaError(client_error(result.error), result.error_message)
             start, settings = result.start_offset, self.settings_of(group_id)
+            archived = self._archived.pop(led.key, None)
             if start == UNINITIALIZED_START_OFFSET:
+                archived = None  # of a group of that name that was deleted
                 now_ms, work = self._host.clock.time_ms(), self._host.slow_work.of(("share group", group_id))
                 start = await start_offset(led.partition, settings.offset_reset, now_ms, work)
             machine = SharePartition(
@@ -162,7 +177,9 @@ class SharePartitions:
             self._host.log_dir_failed(error)
             self.end(led, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
         else:
+            machine.archived = archived
             led.machine = machine
+            self.counts.load_ms.record(round(1000 * (self._host.clock.monotonic() - began_s)))
             led.wake()
 
     def _lost(self, led: LedSharePartition) -> None:
@@ -178,6 +195,11 @@ class SharePartitions:
         del of_group[led.key]
         if not of_group:
             del self._led_of[led.key.group_id]
+            self.counts.groups.pop(led.key.group_id, None)
+        if led.machine is not None and led.machine.archived is not None:
+            self._archived[led.key] = led.machine.archived
+            if len(self._archived) > ARCHIVED_MAX:
+                del self._archived[next(iter(self._archived))]
         led.partition.unsubscribe(led)
         led.armed_at = inf
         led.wake()
@@ -190,6 +212,7 @@ class SharePartitions:
         """Change what the member holds, and begin to persist that."""
         acknowledging, now = Acknowledging(), self._host.clock.monotonic()
         for partition_id, acknowledgements in batches.items():
+            self.counts.count_acknowledgements(acknowledgements)
             done = acknowledging.expect(partition_id)
             led = self._led.get(SharePartitionKey(group_id, *partition_id))
             if led is None:
@@ -313,4 +336,7 @@ class SharePartitions:
             if led.armed_at != timer.deadline or led.machine is None or led.error is not None:
                 continue
             led.armed_at = inf
-            self.take(led, self.current(led, led.machine).expire(now))
+            outcome = self.current(led, led.machine).expire(now)
+            if outcome.write is not None:
+                led.lock_timeouts += sum(last - first + 1 for first, last, _, _ in outcome.write.batches)
+            self.take(led, outcome)

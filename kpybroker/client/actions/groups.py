@@ -10,14 +10,16 @@ from confluent_kafka import KafkaException
 from kpybroker.client.actions.lag import Behind, behind, committed, places_of
 from kpybroker.client.actions.partitions import Place, matching, parse_places
 from kpybroker.client.actions.queues import groups as queues
+from kpybroker.client.actions.streams import groups as streams
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.consumer_groups import describe_consumers
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, broker_error, check, note
-from kpybroker.client.connect.raw_groups import CONSUMER, RawGroup, RawMember, describe, shown_bytes
+from kpybroker.client.connect.groups import listing
+from kpybroker.client.connect.groups.consumer_groups import describe_consumers
+from kpybroker.client.connect.groups.listing import SHARE, STREAMS
+from kpybroker.client.connect.groups.raw_groups import CONSUMER, RawGroup, RawMember, describe, shown_bytes
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.connect.wire import GROUP, WireCluster
-from kpybroker.client.share.groups import SHARE
 from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output
 from kpybroker.wire.api import ApiKey
@@ -145,11 +147,11 @@ def list_groups(cluster: Cluster, failures: Failures) -> dict[str, Any]:
         failures.add("a coordinator did not list its groups", cluster.error(KafkaException(error)))
     listed = {group.group_id: group for group in result.valid}
     unnamed = [name for name, group in listed.items() if _has_unnamed_state(group)]
-    return listed | _found(_consumers(cluster, unnamed), failures) | queues.listed(cluster, failures)
+    return listed | _found(_consumers(cluster, unnamed), failures) | listing.listed(cluster.settings, failures)
 
 
 def _is_unseen(group: Any, error: CommandError | None) -> bool:
-    """A share group is no group to the requests for others."""
+    """A share or streams group is no group to the requests for others."""
     return error.name == "GROUP_ID_NOT_FOUND" if error is not None else state_name(group) == "Dead"
 
 
@@ -166,9 +168,11 @@ def state_name(group: Any) -> str:
 
 
 def type_name(group: Any) -> str | None:
-    """classic, consumer or share; None where the broker is too old to say."""
+    """classic, consumer, share or streams; None where the broker is too old to say."""
     if isinstance(group, RawGroup):
-        return SHARE if group.protocol_type == SHARE else CLASSIC if group.group_epoch is None else CONSUMER
+        if group.protocol_type in listing.DESCRIBED_BY:
+            return group.protocol_type
+        return CLASSIC if group.group_epoch is None else CONSUMER
     return group.type.name.lower() if group.type is not None and group.type.name != "UNKNOWN" else None
 
 
@@ -193,6 +197,8 @@ def lag_of(cluster: Cluster, name: str, group: Any | None, failures: Failures) -
     try:
         if group is not None and type_name(group) == SHARE:
             return queues.lag_of(cluster, name)
+        if group is not None and type_name(group) == STREAMS:
+            return streams.lag_of(cluster, name, group)
         return behind(cluster, committed(cluster, name), places_of(members))
     except CommandError as error:
         failures.add(f"group {name}", error)
@@ -212,9 +218,11 @@ def describe_groups(cluster: Cluster, names: Sequence[str], failures: Failures) 
     found: dict[str, Any] = {}
     unread, unnamed = [], []
     described = cluster.results(cluster.admin.describe_consumer_groups(list(names), **cluster.timeout))
-    shared = queues.described(cluster, [name for name, group, error in described if _is_unseen(group, error)])
+    unseen = [name for name, group, error in described if _is_unseen(group, error)]
+    others = dict(queues.described(cluster, unseen))
+    others |= streams.described(cluster, [name for name in unseen if name not in others])
     for name, group, error in described:
-        if name in shared:
+        if name in others:
             continue
         if error is None and _has_unnamed_state(group):
             unnamed.append(name)
@@ -224,7 +232,7 @@ def describe_groups(cluster: Cluster, names: Sequence[str], failures: Failures) 
             unread.append(name)
         else:
             failures.add(f"group {name}", error)
-    found |= _found({**_described(cluster, unread), **_consumers(cluster, unnamed), **shared}, failures)
+    found |= _found({**_described(cluster, unread), **_consumers(cluster, unnamed), **others}, failures)
     return {name: found[name] for name in names if name in found}
 
 
@@ -294,6 +302,8 @@ def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
     """
     if type_name(group) == SHARE:
         return queues.describe_row(cluster, name, group)
+    if type_name(group) == STREAMS:
+        return streams.describe_row(cluster, name, group)
     if type_name(group) == CONSUMER and not isinstance(group, RawGroup):
         again = _consumers(cluster, [name])[name]
         if isinstance(again, CommandError):
@@ -366,7 +376,7 @@ def _is_moving(row: Row) -> bool:
 def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
     if row["type"] == SHARE:
         return queues.sections(row, options.members, options.only_lag, output)
-    is_consumer = row["type"] == CONSUMER
+    is_consumer, is_streams = row["type"] == CONSUMER, row["type"] == STREAMS
     summary = [
         ("GROUP", row["group"]),
         ("STATE", row["state"]),
@@ -381,9 +391,11 @@ def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
     ]
     offsets = [one for one in row["offsets"] if one["lag"] or not options.only_lag]
     columns = OFFSETS if any(one["client_id"] for one in offsets) else [c for c in OFFSETS if c.title not in OF_OWNERS]
-    parts = [output.pairs(summary)]
+    parts = [output.pairs(streams.summary(row) if is_streams else summary)]
     if offsets:
         parts.append(output.text(offsets, columns))
+    if is_streams:
+        return [*parts, *streams.sections(row, options.members, output)]
     if options.members and row["members"]:
         parts.append(output.text(row["members"], CONSUMER_MEMBERS if is_consumer else MEMBERS))
     return parts

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from kpybroker.client.commands.options import INT32_MAX, client_command, examples, output_option
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def cluster() -> None:
     """The cluster: brokers, health, log directories, API versions."""
 

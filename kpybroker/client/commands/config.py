@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpybroker.client.commands.options import client_command, examples, output_option
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -30,7 +31,7 @@ kind_argument = click.argument("kind", type=_Kind(KINDS), metavar="|".join(KINDS
 name_argument = click.argument("name")
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def config() -> None:
     """Settings of topics, brokers, groups and client metrics: list, describe, get, set, unset.
 

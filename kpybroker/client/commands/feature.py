@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kpybroker.client.commands.options import client_command, examples, output_option
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -15,7 +16,7 @@ _levels = click.argument("levels", nargs=-1, required=True, metavar="NAME=LEVEL.
 _dry_run = click.option("--dry-run", is_flag=True, help="Let the cluster check it, and change nothing.")
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def feature() -> None:
     """Feature levels, which decide for all brokers: list, upgrade, downgrade."""
 

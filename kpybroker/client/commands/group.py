@@ -8,17 +8,27 @@ import click
 
 from kpybroker.client.commands.complete import group_names, topic_names
 from kpybroker.client.commands.options import client_command, examples, execute_option, output_option
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
-STATES = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead")
-TYPES = ("classic", "consumer", "share")
+STATES = (
+    "Stable",
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+)
+TYPES = ("classic", "consumer", "share", "streams")
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def group() -> None:
-    """Consumer groups and share groups: list, describe (lag), seek, delete."""
+    """Consumer groups, share groups and streams groups: list, describe (lag), seek, delete."""
 
 
 group_argument = click.argument("group", metavar="GROUP", shell_complete=group_names)
@@ -43,7 +53,7 @@ groups_argument = click.argument("groups", nargs=-1, required=True, metavar="GRO
     "types",
     multiple=True,
     type=click.Choice(TYPES, case_sensitive=False),
-    help="Only groups of the classic protocol, of the consumer protocol (KIP-848), or share groups (KIP-932).",
+    help="Only classic groups, consumer groups (KIP-848), share groups (KIP-932) or streams groups (KIP-1071).",
 )
 @click.option("--lag", is_flag=True, help="The lag of each group; asks for the offsets of each.")
 @output_option
@@ -65,7 +75,7 @@ def list_groups(connection: Connection, output_format: str, **options: Any) -> i
     "-m",
     "--members",
     is_flag=True,
-    help="The members too, with their partitions; of consumer groups (KIP-848) also epoch, subscription and target.",
+    help="The members too, with their partitions; of newer protocols also epoch and target, of streams groups tasks.",
 )
 @click.option("--only-lag", is_flag=True, help="Only the partitions with a lag.")
 @output_option
@@ -73,7 +83,8 @@ def list_groups(connection: Connection, output_format: str, **options: Any) -> i
 def describe(connection: Connection, output_format: str, **options: Any) -> int:
     """Show the state of groups, and for each partition the committed offset, the lag and who reads it.
 
-    Of a share group, for each partition where it starts, and how many records wait or are in flight.
+    Of a share group, for each partition where it starts, and how many records wait or are in flight. Of a streams group
+    also its topology.
     """
     from kpybroker.client.actions import groups as action
     from kpybroker.client.show.output import Output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kpybroker.client.commands.options import Seconds, examples, reported, stacked
+from kpybroker.client.show.help import WholeGroup
 
 REPORT_FORMATS = ("original", "properties", "csv", "tsv")
 
@@ -35,7 +36,7 @@ _source = stacked(
 )
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def metrics() -> None:
     """MBeans of a broker, ours or a Kafka with Jolokia's agent, read over HTTP."""
 

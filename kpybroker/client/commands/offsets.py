@@ -8,12 +8,13 @@ import click
 
 from kpybroker.client.commands.complete import group_names, topic_names
 from kpybroker.client.commands.options import client_command, examples, execute_option, output_option
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def offsets() -> None:
     """Committed offsets of groups as files: export, import."""
 

@@ -8,6 +8,7 @@ import click
 
 from kpybroker.client.commands.complete import topic_names
 from kpybroker.client.commands.options import INT64_MAX, client_command, examples, execute_option, output_option
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -16,7 +17,7 @@ REPLICAS_MAX = 32767
 places_argument = click.argument("places", nargs=-1, metavar="[TOPIC[:N,...]]...", shell_complete=topic_names)
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def partition() -> None:
     """Partitions: move them to other brokers, elect their leaders."""
 

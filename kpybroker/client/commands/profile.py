@@ -6,11 +6,12 @@ import click
 
 from kpybroker.client.commands.complete import profile_names
 from kpybroker.client.commands.options import examples, execute_option, output_option, reported
+from kpybroker.client.show.help import WholeGroup
 
 name_argument = click.argument("name", metavar="PROFILE", shell_complete=profile_names)
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def profile() -> None:
     """Profiles of clusters: list, show, set, unset, use, delete.
 

@@ -9,12 +9,13 @@ import click
 from kpybroker.client.commands.complete import topic_names
 from kpybroker.client.commands.options import client_command, examples, execute_option, output_option
 from kpybroker.client.commands.records import consume, produce
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def topic() -> None:
     """Topics: list, describe, create, alter, delete, trim, produce, consume."""
 

@@ -16,6 +16,7 @@ from kpybroker.client.commands.options import (
     execute_option,
     output_option,
 )
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence")
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def transaction() -> None:
     """Transactions: list, describe, find those that hang, abort."""
 

@@ -43,7 +43,10 @@ def check_login(broker: WireBroker, seen: Seen) -> bool:
     """Whether requests are accepted: without a login, or with the configured one."""
     settings, findings = seen.settings, seen.findings
     wants_sasl = settings.protocol.startswith("SASL")
-    mechanisms = _mechanisms(broker, sasl.mechanism(settings.properties) if wants_sasl else "NONE")
+    if not wants_sasl and _serves(broker):
+        return True
+    with ports.open_broker(broker.address, settings, encrypted=seen.encrypted) as other:
+        mechanisms = _mechanisms(other, sasl.mechanism(settings.properties) if wants_sasl else "NONE")
     if mechanisms is None:
         if wants_sasl:
             protocol = settings.protocol.removeprefix("SASL_")
@@ -62,6 +65,15 @@ def check_login(broker: WireBroker, seen: Seen) -> bool:
         findings.failed(
             "login", f"the listener offers {offered}, and the client has {mine}", "set sasl.mechanism to one of these"
         )
+        return False
+    return True
+
+
+def _serves(broker: WireBroker) -> bool:
+    """Whether it serves a request without a login. A listener with logins closes the connection instead."""
+    try:
+        metadata(broker, False)
+    except WireError:
         return False
     return True
 

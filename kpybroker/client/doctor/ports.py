@@ -6,6 +6,7 @@ import ipaddress
 import socket
 import ssl
 import time
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from kpybroker.client.connect import tls
@@ -37,11 +38,29 @@ def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-def connect_time_ms(ip: str, port: int, timeout_s: float) -> float:
-    """How long a connection takes. Raises OSError."""
+def connect_time_ms(ip: str, port: int, settings: Settings) -> float:
+    """How long a connection takes. Raises OSError.
+
+    A client that speaks TLS does so before it leaves: a broker warns of one that connects and goes.
+    """
     begin = time.perf_counter()
-    socket.create_connection((ip, port), timeout=timeout_s).close()
-    return (time.perf_counter() - begin) * 1000
+    with socket.create_connection((ip, port), timeout=min(settings.timeout_s, PROBE_S_MAX)) as connection:
+        taken = time.perf_counter() - begin
+        if tls.is_tls(settings.protocol):
+            with suppress(OSError):
+                trusting(settings).wrap_socket(connection, server_hostname=ip).close()
+    return taken * 1000
+
+
+def trusting(settings: Settings) -> ssl.SSLContext:
+    """TLS as the client is configured, with its own certificate; no certificate of a broker is checked."""
+    try:
+        context = tls.context(settings.properties)
+    except CommandError:
+        return tls.unverified()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def is_loopback(host: str) -> bool:
@@ -62,14 +81,19 @@ def is_unspecified(host: str) -> bool:
         return False
 
 
-def speech(address: Address, timeout_s: float) -> Speech:
-    """What the port speaks: first a plain request of Kafka's, then TLS, HTTP and ZooKeeper's words. Raises OSError."""
+def speech(address: Address, timeout_s: float, context: ssl.SSLContext | None = None) -> Speech:
+    """What the port speaks: first a plain request of Kafka's, then TLS, HTTP and ZooKeeper's words. Raises OSError.
+
+    With a context, the client speaks TLS, and that is tried first: what is right leaves no warning in the broker's log.
+    """
     limit = min(timeout_s, PROBE_S_MAX)
+    if context is not None and _accepts_tls(address, limit, context):
+        return Speech(TLS)
     head = _say(address, _kafka_request(), limit)
     found = _recognize(head)
     if found.kind in (KAFKA, HTTP):
         return found
-    if found.kind == TLS or _accepts_tls(address, limit):
+    if found.kind == TLS or _accepts_tls(address, limit, context or tls.unverified()):
         return Speech(TLS)
     for words in (b"GET / HTTP/1.0\r\n\r\n", b"srvr"):
         other = _recognize(_say(address, words, limit))
@@ -112,11 +136,11 @@ def _recognize(head: bytes | None) -> Speech:
     return Speech(OTHER, head)
 
 
-def _accepts_tls(address: Address, timeout_s: float) -> bool:
+def _accepts_tls(address: Address, timeout_s: float, context: ssl.SSLContext) -> bool:
     try:
         with (
             socket.create_connection(address, timeout=timeout_s) as plain,
-            tls.unverified().wrap_socket(plain, server_hostname=address[0]),
+            context.wrap_socket(plain, server_hostname=address[0]),
         ):
             return True
     except ssl.SSLError as error:
@@ -137,14 +161,7 @@ def verified(address: Address, settings: Settings) -> tuple[dict[str, Any], str 
 
 def open_broker(address: Address, settings: Settings, *, encrypted: bool) -> WireBroker:
     """A connection that knows the broker's versions; no certificate is checked. Raises CommandError."""
-    context = None
-    if encrypted:
-        try:
-            context = tls.context(settings.properties)
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        except CommandError:
-            context = tls.unverified()
+    context = trusting(settings) if encrypted else None
     broker = WireBroker(address, settings._replace(timeout_s=min(settings.timeout_s, PROBE_S_MAX)), context=context)
     try:
         broker.handshake()

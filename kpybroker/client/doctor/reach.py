@@ -49,7 +49,7 @@ def check_connections(host: str, port: int, ips: list[str], settings: Settings, 
     for ip in ips:
         at = f"{_bracketed(ip)}:{port}"
         try:
-            taken = ports.connect_time_ms(ip, port, min(settings.timeout_s, ports.PROBE_S_MAX))
+            taken = ports.connect_time_ms(ip, port, settings)
         except OSError as error:
             failures.append((at, error))
             continue
@@ -88,14 +88,14 @@ def _connection_fix(error: OSError, port: int) -> str:
 def check_speech(address: Address, settings: Settings, findings: Findings) -> bool | None:
     """Whether the port is encrypted; None if Kafka's protocol is not spoken there."""
     host, port = address
+    wants_tls = tls.is_tls(settings.protocol)
     try:
-        found = ports.speech(address, settings.timeout_s)
+        found = ports.speech(address, settings.timeout_s, ports.trusting(settings) if wants_tls else None)
     except OSError as error:
         findings.failed(
             "protocol", f"{host}:{port} stopped accepting connections: {_reason(error)}", "is it restarting?"
         )
         return None
-    wants_tls = tls.is_tls(settings.protocol)
     if found.kind == ports.KAFKA:
         _plain(f"{host}:{port}", settings, findings, wants_tls)
         return False

@@ -1,4 +1,4 @@
-"""Share groups as their coordinators have them: listed, described, their start offsets read, moved and deleted.
+"""Share groups as their coordinators have them: described, their start offsets read, moved and deleted.
 
 librdkafka lists and describes consumer groups only. A broker that does not serve share groups has none of them, without
 an error.
@@ -9,23 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kpybroker.client.connect.errors import CommandError, Failures, broker_error, check
-from kpybroker.client.connect.raw_groups import RawGroup, RawMember
+from kpybroker.client.connect.errors import CommandError, broker_error, check
+from kpybroker.client.connect.groups import listing
+from kpybroker.client.connect.groups.listing import ABSENT, SHARE
+from kpybroker.client.connect.groups.raw_groups import RawGroup, RawMember
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.connect.wire import GROUP, WireCluster
 from kpybroker.wire.api import ApiKey
-from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from kpybroker.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from kpybroker.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from kpybroker.wire.messages.list_groups import ListGroupsRequest
 from kpybroker.wire.messages.share_group_describe import ShareGroupDescribeRequest
 
-SHARE: Final = "share"
-TYPED: Final = 5
-"""The version of ListGroups that has types."""
 UNKNOWN: Final = -1
-ABSENT: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 
 
 class ShareOffset(NamedTuple):
@@ -41,45 +37,9 @@ class ShareOffset(NamedTuple):
     error: CommandError | None = None
 
 
-def list_groups(settings: Settings, failures: Failures) -> dict[str, str]:
-    """The states of the share groups by name. Raises CommandError if the cluster cannot be reached."""
-    found: dict[str, str] = {}
-    with WireCluster(settings) as cluster:
-        if not _serves(cluster):
-            return {}
-        for node_id in sorted(cluster.nodes):
-            try:
-                broker = cluster.broker(node_id)
-                if broker.version_of(ApiKey.LIST_GROUPS) < TYPED:
-                    continue
-                response = broker.request(ApiKey.LIST_GROUPS, ListGroupsRequest(types_filter=[SHARE]))
-                check(response.error_code)
-            except CommandError as error:
-                failures.add(f"broker {node_id} did not list its share groups", error)
-                continue
-            found |= {one.group_id: one.group_state for one in response.groups}
-    return found
-
-
-def _serves(cluster: WireCluster) -> bool:
-    return ApiKey.SHARE_GROUP_DESCRIBE in cluster.any().versions
-
-
 def describe(settings: Settings, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
     """Those of these names that are share groups. Raises CommandError if the cluster cannot be reached."""
-    found: dict[str, RawGroup | CommandError] = {}
-    with WireCluster(settings) as cluster:
-        if not _serves(cluster):
-            return {}
-        for name in names:
-            try:
-                described = _described(cluster, name)
-            except CommandError as error:
-                found[name] = error
-            else:
-                if described is not None:
-                    found[name] = described
-    return found
+    return listing.described(settings, SHARE, names, _described)
 
 
 def _described(cluster: WireCluster, name: str) -> RawGroup | None:

@@ -19,12 +19,13 @@ from kpybroker.client.actions.lag import committed
 from kpybroker.client.actions.partitions import Place, bounds, matching, parse_places
 from kpybroker.client.actions.seek import require_empty, seek_row
 from kpybroker.client.actions.topic_changes import DRY_RUN
-from kpybroker.client.connect import raw_groups, sasl
+from kpybroker.client.connect import sasl
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, kafka_error, note, usage
+from kpybroker.client.connect.groups import raw_groups
+from kpybroker.client.connect.groups.listing import SHARE
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.client.records.offset_files import BadFile, CommittedOffset, dump, parse
-from kpybroker.client.share.groups import SHARE
 from kpybroker.client.show.cells import Column
 from kpybroker.client.show.output import Output, write
 

@@ -38,4 +38,13 @@ DOCS: Final[dict[str, str]] = {
         "Whether members of this share group may have more time for records that they were given (KIP-1222)."
     ),
     "share.assignment.interval.ms": "Shortest time between two assignments of this share group.",
+    "streams.session.timeout.ms": (
+        "A member of this streams group that sends no heartbeat for so long is removed, and its tasks go to others."
+    ),
+    "streams.heartbeat.interval.ms": "Interval at which members of this streams group are to send heartbeats.",
+    "streams.num.standby.replicas": "Standby replicas of each task with state. A change leads to a new assignment.",
+    "streams.initial.rebalance.delay.ms": (
+        "How long this streams group, once it is empty, waits for more members before its first assignment."
+    ),
+    "streams.assignment.interval.ms": "Shortest time between two assignments of this streams group.",
 }

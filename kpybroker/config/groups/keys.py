@@ -1,7 +1,4 @@
-"""The keys that a group may set for itself, as Kafka 4.3's ``GroupConfig``.
-
-Kafka also has `streams.*`, of groups that are not served.
-"""
+"""The keys that a group may set for itself, as Kafka 4.3's ``GroupConfig``."""
 
 from __future__ import annotations
 
@@ -21,15 +18,20 @@ SHARE_AUTO_OFFSET_RESET: Final = "share.auto.offset.reset"
 SHARE_ISOLATION_LEVEL: Final = "share.isolation.level"
 SHARE_RENEW_ACKNOWLEDGE_ENABLE: Final = "share.renew.acknowledge.enable"
 SHARE_ASSIGNMENT_INTERVAL_MS: Final = "share.assignment.interval.ms"
+STREAMS_SESSION_TIMEOUT_MS: Final = "streams.session.timeout.ms"
+STREAMS_HEARTBEAT_INTERVAL_MS: Final = "streams.heartbeat.interval.ms"
+STREAMS_NUM_STANDBY_REPLICAS: Final = "streams.num.standby.replicas"
+STREAMS_INITIAL_REBALANCE_DELAY_MS: Final = "streams.initial.rebalance.delay.ms"
+STREAMS_ASSIGNMENT_INTERVAL_MS: Final = "streams.assignment.interval.ms"
 
 READ_COMMITTED: Final = "read_committed"
 READ_UNCOMMITTED: Final = "read_uncommitted"
 
 
 class Bounds(NamedTuple):
-    """The broker's keys that bound a key of a group."""
+    """The broker's keys that bound a key of a group; without a lowest one, its validator has that bound."""
 
-    lowest: str
+    lowest: str | None
     highest: str
 
 
@@ -96,6 +98,25 @@ GROUP_KEYS: Final[dict[str, GroupKey]] = {
         at_least(0),
         "group.share.assignment.interval.ms",
         Bounds("group.share.min.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
+    ),
+    STREAMS_SESSION_TIMEOUT_MS: GroupKey(
+        at_least(1),
+        "group.streams.session.timeout.ms",
+        Bounds("group.streams.min.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+    ),
+    STREAMS_HEARTBEAT_INTERVAL_MS: GroupKey(
+        at_least(1),
+        "group.streams.heartbeat.interval.ms",
+        Bounds("group.streams.min.heartbeat.interval.ms", "group.streams.max.heartbeat.interval.ms"),
+    ),
+    STREAMS_NUM_STANDBY_REPLICAS: GroupKey(
+        at_least(0), "group.streams.num.standby.replicas", Bounds(None, "group.streams.max.standby.replicas")
+    ),
+    STREAMS_INITIAL_REBALANCE_DELAY_MS: GroupKey(at_least(0), "group.streams.initial.rebalance.delay.ms"),
+    STREAMS_ASSIGNMENT_INTERVAL_MS: GroupKey(
+        at_least(0),
+        "group.streams.assignment.interval.ms",
+        Bounds("group.streams.min.assignment.interval.ms", "group.streams.max.assignment.interval.ms"),
     ),
 }
 """In the order in which Kafka parses them."""

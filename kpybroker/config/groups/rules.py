@@ -20,6 +20,10 @@ from kpybroker.config.groups.keys import (
     SHARE_PARTITION_MAX_RECORD_LOCKS,
     SHARE_RECORD_LOCK_DURATION_MS,
     SHARE_SESSION_TIMEOUT_MS,
+    STREAMS_ASSIGNMENT_INTERVAL_MS,
+    STREAMS_HEARTBEAT_INTERVAL_MS,
+    STREAMS_NUM_STANDBY_REPLICAS,
+    STREAMS_SESSION_TIMEOUT_MS,
 )
 from kpybroker.config.hash_order import hash_order
 from kpybroker.config.values import (
@@ -44,11 +48,16 @@ _BOUNDS_ORDER: Final = (
     SHARE_DELIVERY_COUNT_LIMIT,
     SHARE_PARTITION_MAX_RECORD_LOCKS,
     SHARE_ASSIGNMENT_INTERVAL_MS,
+    STREAMS_HEARTBEAT_INTERVAL_MS,
+    STREAMS_SESSION_TIMEOUT_MS,
+    STREAMS_NUM_STANDBY_REPLICAS,
+    STREAMS_ASSIGNMENT_INTERVAL_MS,
 )
 """The order in which Kafka looks at bounds."""
 _SESSIONS: Final = (
     (SESSION_TIMEOUT_MS, HEARTBEAT_INTERVAL_MS),
     (SHARE_SESSION_TIMEOUT_MS, SHARE_HEARTBEAT_INTERVAL_MS),
+    (STREAMS_SESSION_TIMEOUT_MS, STREAMS_HEARTBEAT_INTERVAL_MS),
 )
 """A session must be longer than the time between heartbeats."""
 
@@ -92,7 +101,7 @@ def check_group_props(config: BrokerConfig, props: Mapping[str, str]) -> None:
         bounds = GROUP_KEYS[name].bounds
         assert bounds is not None
         lowest, highest = bounds
-        if values[name] < config.get_int(lowest):
+        if lowest is not None and values[name] < config.get_int(lowest):
             raise ConfigConflict(name, f"{name} must be greater than or equal to {lowest}")
         if values[name] > config.get_int(highest):
             raise ConfigConflict(name, f"{name} must be less than or equal to {highest}")
@@ -135,7 +144,8 @@ def _capped(
     key = GROUP_KEYS[name]
     if key.bounds is None:
         return value
-    lowest, highest = (config.get_int(bound) for bound in key.bounds)
+    lowest = value if key.bounds.lowest is None else config.get_int(key.bounds.lowest)
+    highest = config.get_int(key.bounds.highest)
     capped = min(max(value, lowest), highest)
     if capped != value:
         bound = f"is below the broker's allowed minimum {lowest}"

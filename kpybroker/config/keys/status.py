@@ -17,7 +17,6 @@ NO_SASL: Final = "no-sasl"
 NO_KRAFT: Final = "no-kraft"
 KRAFT_MAPPED: Final = "kraft-mapped"
 NO_TIERED_STORAGE: Final = "no-tiered-storage"
-NO_STREAMS_GROUPS: Final = "no-streams-groups"
 NO_TWO_PHASE_COMMIT: Final = "no-two-phase-commit"
 NO_JVM_PLUGIN: Final = "no-jvm-plugin"
 NO_JMX: Final = "no-jmx"
@@ -43,7 +42,6 @@ REASONS: Final[dict[str, str]] = {
     NO_KRAFT: "there is no KRaft quorum here: coordination is the embedded tree or ZooKeeper",
     KRAFT_MAPPED: "it is used only to read a KRaft file, one that sets process.roles",
     NO_TIERED_STORAGE: "there is no tiered storage: all data stays in the local log directories",
-    NO_STREAMS_GROUPS: "streams groups (KIP-1071) are not served",
     NO_TWO_PHASE_COMMIT: "two-phase commit (KIP-939) is not served, as by every Kafka so far",
     NO_JVM_PLUGIN: "it names a Java class; there is no JVM here to load it",
     NO_JMX: "there is no JMX here, and the metrics that are served are not sampled",

@@ -11,8 +11,10 @@ from starlette.responses import Response
 
 from kpybroker.client.actions.seek import WOULD_MOVE
 from kpybroker.client.connect.errors import usage
+from kpybroker.client.connect.groups.listing import SHARE
 from kpybroker.console.pages.metrics import FRESH_S, drawn, range_of
 from kpybroker.console.queries import groups
+from kpybroker.console.queries.outside import share_groups
 from kpybroker.console.queries.pages import Page
 from kpybroker.console.web.context import console_of, render
 from kpybroker.console.web.forms import read_change, whole_number
@@ -47,12 +49,17 @@ async def one(request: Request) -> Response:
     found, notes = await console.live.ask(lambda cluster, _: groups.described(cluster, name))
     if found["lag"] is not None:
         console.samples.add(f"lag/{name}", found["lag"])
+    control, holding = console.control, None
+    if control is not None and found["type"] == SHARE:
+        holding = await console.live.run(lambda: share_groups.held(control, name, notes))
     page = Page.of(len(found["offsets"]), whole_number(dict(request.query_params), "page", 1, 1, 10**6), ROWS_MAX)
     context: dict[str, Any] = {
         "group": found,
         "page": page,
         "targets": groups.TARGETS,
         "chart": f"/group/lag.json?id={quote(name)}",
+        "held": holding,
+        "knows_held": control is not None,
     }
     return render(request, "group.html", title=f"Group {name}", name=name, notes=notes, **context)
 

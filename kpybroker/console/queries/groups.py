@@ -29,18 +29,19 @@ from kpybroker.client.actions.queues import groups as queues
 from kpybroker.client.actions.seek import SeekOptions
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, usage
+from kpybroker.client.connect.groups.listing import SHARE, STREAMS
 from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.records.offsets import Bounds
-from kpybroker.client.share.groups import SHARE
 from kpybroker.console.queries.pages import Page
 from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
 
 GROUPS_MAX: Final = 200
 """Groups whose offsets are asked for to find the readers of a topic, or those that lag."""
 STATES: Final = (
-    *("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead", "Unknown"),
+    *("Stable", "Empty", "PreparingRebalance", "CompletingRebalance"),
+    *("Assigning", "Reconciling", "NotReady", "Dead", "Unknown"),
 )
-TYPES: Final = ("classic", "consumer", SHARE)
+TYPES: Final = ("classic", "consumer", SHARE, STREAMS)
 TARGETS: Final = ("start", "end", "offset", "shift", "time")
 
 

@@ -29,7 +29,6 @@
       source.onopen = () => { summary.textContent = `Following: ${count} new.`; summary.dataset.following = "yes"; };
       source.addEventListener("message", (event) => {
         body.insertAdjacentHTML("afterbegin", JSON.parse(event.data));
-        document.getElementById("no-messages")?.remove();
         while (body.rows.length > ROWS_MAX) body.lastElementChild.remove();
         count += 1;
         summary.textContent = `Following: ${count} new.`;

@@ -1,11 +1,13 @@
 """What a share group (KIP-932) holds: where each partition starts, and what became of the records from there on.
 
 A partition's leader has the records in flight while the group has members there, else what the share coordinator keeps.
-A record below the start offset is done, and neither keeps whether it was accepted or archived.
+A record below the start offset is done, and neither keeps whether it was accepted or archived. Why the last ones were
+archived only the broker knows that led the partition then, as long as it runs.
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.control.inside import ask, check, loaded_coordinator
@@ -73,6 +75,7 @@ async def _partitions(hosted: Hosted, coordinator: Any, group: str) -> list[JSON
 
 def _partition(hosted: Hosted, topic: str, one: Any, key: SharePartitionKey) -> JSON:
     start, records = _held(hosted, key)
+    archived = next((log for one in awake(hosted) if (log := one.coordinators.share_partitions.archived(key))), ())
     known = one.start_offset if start is None else start
     return {
         "topic": topic,
@@ -80,6 +83,7 @@ def _partition(hosted: Hosted, topic: str, one: Any, key: SharePartitionKey) -> 
         "start_offset": None if known == UNKNOWN else known,
         "lag": None if one.lag == UNKNOWN else one.lag,
         "records": records,
+        "archived": [{**row._asdict(), "member_id": row.member_id or None} for row in archived],
     }
 
 
@@ -88,9 +92,13 @@ def _held(hosted: Hosted, key: SharePartitionKey) -> tuple[int | None, list[JSON
     for broker in awake(hosted):
         led = broker.coordinators.share_partitions.get(key)
         if led is not None and led.machine is not None and led.error is None:
-            start = led.machine.start_offset
+            start, clock = led.machine.start_offset, broker.clock
             return start, [
-                _run(max(one.first, start), one.last, one.state, one.delivery_count, one.member_id or None)
+                _run(
+                    (max(one.first, start), one.last, one.state, one.delivery_count),
+                    one.member_id or None,
+                    None if one.deadline == inf else clock.time_ms() + round(1000 * (one.deadline - clock.monotonic())),
+                )
                 for one in led.machine.runs()
                 if one.last >= start
             ]
@@ -99,15 +107,20 @@ def _held(hosted: Hosted, key: SharePartitionKey) -> tuple[int | None, list[JSON
             tracked = machine.states.get(key)
             if tracked is not None:
                 kept = tracked.state
-                return kept.start_offset, [
-                    _run(first, last, state, count, None) for first, last, state, count in kept.batches
-                ]
+                return kept.start_offset, [_run(batch) for batch in kept.batches]
     return None, []
 
 
-def _run(first: int, last: int, state: int, delivery_count: int, member_id: str | None) -> JSON:
-    name = RecordState(state).name.lower()
-    return {"first": first, "last": last, "state": name, "delivery_count": delivery_count, "member_id": member_id}
+def _run(batch: tuple[int, int, int, int], member_id: str | None = None, locked_until_ms: int | None = None) -> JSON:
+    first, last, state, delivery_count = batch
+    return {
+        "first": first,
+        "last": last,
+        "state": RecordState(state).name.lower(),
+        "delivery_count": delivery_count,
+        "member_id": member_id,
+        "locked_until_ms": locked_until_ms,
+    }
 
 
 METHODS = methods(share_group)

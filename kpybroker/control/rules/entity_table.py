@@ -259,6 +259,13 @@ _SHARE_GROUPS: dict[ApiKey, tuple[Shape, ...]] = {
     ),
 }
 
+_STREAMS_GROUPS: dict[ApiKey, tuple[Shape, ...]] = {
+    ApiKey.STREAMS_GROUP_HEARTBEAT: (Shape(ALL, scalars=GROUP),),
+    ApiKey.STREAMS_GROUP_DESCRIBE: (
+        Shape(ALL, (array("group_ids", group=""),), (array("groups", ERROR, group="group_id"),)),
+    ),
+}
+
 _ADDED = array("topics", topic="name"), array("partitions", partition="")
 _ADDED_RESULTS = array("results_by_partition", "partition_error_code", partition="partition_index")
 
@@ -443,6 +450,7 @@ SHAPES: dict[ApiKey, tuple[Shape, ...]] = {
     **_RECORDS,
     **_GROUPS,
     **_SHARE_GROUPS,
+    **_STREAMS_GROUPS,
     **_TRANSACTIONS,
     **_TOPIC_APIS,
     **_CONFIGURATION,

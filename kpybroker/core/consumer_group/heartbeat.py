@@ -10,33 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from kpybroker.core.assignors.values import Partitions
-from kpybroker.core.consumer_group.leaving import (
-    leave,
-    member_or_raise,
-    member_tombstones,
-    start_rebalance_timer,
-    static_or_raise,
-)
-from kpybroker.core.consumer_group.members import (
-    LEAVE_GROUP_STATIC_EPOCH,
-    Member,
-    MemberMetadata,
-    is_subset,
-    without_epochs,
-)
+from kpybroker.core.consumer_group.leaving import CLASSES, leave, start_rebalance_timer, static_or_raise
+from kpybroker.core.consumer_group.members import Member, MemberMetadata, is_subset, without_epochs
 from kpybroker.core.consumer_group.patterns import PatternChange, change_pattern, maybe_resolve
 from kpybroker.core.consumer_group.reconciliation import Goal, reconcile
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
     CurrentRecord,
-    GroupEpoch,
     GroupEpochRecord,
     MemberRecord,
     PartitionMetadataRecord,
-    TargetEpoch,
     TargetRecord,
 )
 from kpybroker.core.consumer_group.state import ConsumerGroup
@@ -50,26 +36,18 @@ from kpybroker.core.consumer_group.target import (
 )
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult
 from kpybroker.core.machine import Step, Ticket
+from kpybroker.core.modern_group.leaving import member_tombstones
+from kpybroker.core.modern_group.members import LEAVE_GROUP_STATIC_EPOCH
+from kpybroker.core.modern_group.records import GroupEpoch, TargetEpoch
+from kpybroker.core.modern_group.requests import (
+    Heartbeats,
+    fenced_epoch,
+    member_or_raise,
+    respond,
+    settle_member,
+    too_large,
+)
 from kpybroker.wire.errors import ErrorCode, KafkaError
-
-# What a failed append means to a member (CoordinatorOperationExceptionHelper); unlisted errors pass unchanged.
-_WRITE_ERRORS = {
-    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
-def write_error(error: ErrorCode) -> ErrorCode:
-    """The error that a member gets for a failed append."""
-    return _WRITE_ERRORS.get(error, error)
 
 
 @dataclass(slots=True)
@@ -85,30 +63,13 @@ class Draft:
     has_subscription_changed: bool = False
 
 
-def heartbeat(
-    step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat, ticket: Ticket, first: Sequence[object] = ()
-) -> bool:
-    """Handle a heartbeat of any epoch; False if it was refused. `first` are records that the batch begins with."""
-    try:
-        if request.member_epoch < 0:
-            records = leave(step, group, request)
-            result = ConsumerHeartbeatResult(ErrorCode.NONE, None, request.member_id, request.member_epoch)
-            step.write(records, partial(_respond, ticket, result))
-        else:
-            _heartbeat(step, group, request, ticket, first)
-    except KafkaError as error:
-        step.reply(ticket, ConsumerHeartbeatResult(error.code, error.message))
-        return False
-    return True
-
-
 def _heartbeat(
     step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat, ticket: Ticket, first: Sequence[object]
 ) -> None:
     draft = _admit(step, group, request)
     update_member(step, draft)
     advance(step, draft)
-    write_draft(step, draft, partial(_respond, ticket, _response(draft)), first=first)
+    write_draft(step, draft, partial(respond, ticket, _response(draft)), first=first)
 
 
 def advance(step: Step[Any], draft: Draft) -> None:
@@ -128,7 +89,7 @@ def write_draft(
     """Start the member's timers and write what there is to write, as one batch; then `respond`."""
     group, member = draft.group, draft.after
     live = group.live_member(member.member_id, draft.request.owner)
-    group.start_session(live, member.metadata, step.now.monotonic)
+    group.start_session(live, step.now.monotonic, member.metadata.session_timeout_ms)
     if member.current != draft.before.current:
         start_rebalance_timer(group, live, member, step.now.monotonic)
     if draft.records or last:
@@ -141,22 +102,18 @@ def _on_written(
     draft: Draft, respond: Callable[[Step[Any], ErrorCode], None], step: Step[Any], error: ErrorCode
 ) -> None:
     group, member_id = draft.group, draft.after.member_id
-    if group.written_up_to == 0:
-        group.release()  # nothing of it got into the log
-    if member_id not in group.members:
-        group.forget_live(member_id)
-    elif member_id not in group.live and not group.is_released:
+    settle_member(group, member_id)
+    if member_id in group.members and member_id not in group.live and not group.is_released:
         # A static member that came back with the same id: what was live of it went with its former self.
         live = group.live_member(member_id, draft.request.owner)
-        group.start_session(live, draft.after.metadata, step.now.monotonic)
-        group.charge(member_id)
+        group.start_session(live, step.now.monotonic, draft.after.metadata.session_timeout_ms)
+        group.charge_member(member_id)
     if isinstance(group.computing, Computation) and group.computing.epoch > group.epoch:
         group.computing = None  # its epoch did not get into the log
     respond(step, error)
 
 
-def _respond(ticket: Ticket, result: ConsumerHeartbeatResult, step: Step[Any], error: ErrorCode) -> None:
-    step.reply(ticket, result if error is ErrorCode.NONE else ConsumerHeartbeatResult(write_error(error)))
+heartbeat: Final = Heartbeats(ConsumerHeartbeatResult, leave, _heartbeat).handle
 
 
 # --- who it is
@@ -180,8 +137,7 @@ def check_size(group: ConsumerGroup, member_id: str) -> None:
     """Raises GROUP_MAX_SIZE_REACHED where there is no place for one more member."""
     max_size = group.shared.surroundings.limits.max_size
     if len(group.members) >= max_size and member_id not in group.members:
-        text = f"The consumer group has reached its maximum capacity of {max_size} members."
-        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
+        raise too_large("consumer", max_size)
 
 
 def join_draft(step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat, member_id: str) -> Draft:
@@ -217,7 +173,7 @@ def join_draft(step: Step[Any], group: ConsumerGroup, request: ConsumerHeartbeat
     current = replace(former.current, member_epoch=0, previous_member_epoch=0)
     member = Member(member_id, former.metadata, current)
     records = [
-        *member_tombstones(group.group_id, former.member_id),
+        *member_tombstones(CLASSES, group.group_id, [former.member_id]),
         MemberRecord(group.group_id, member_id, member.metadata),
         TargetRecord(group.group_id, member_id, group.targets.get(former.member_id, {})),
         CurrentRecord(group.group_id, member_id, current),
@@ -230,17 +186,9 @@ def _check_epoch(member: Member, request: ConsumerHeartbeat) -> None:
     received, current = request.member_epoch, member.current
     if received == current.member_epoch:
         return
-    if received > current.member_epoch:
-        relation = "greater"
-    elif received == current.previous_member_epoch and is_subset(request.owned, current.assigned):
-        return
-    else:
-        relation = "smaller"
-    raise KafkaError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {relation} member epoch ({received}) than the one known by the group "
-        f"coordinator ({current.member_epoch}). The member must abandon all its partitions and rejoin.",
-    )
+    is_lost = received == current.previous_member_epoch and is_subset(request.owned, current.assigned)
+    if received > current.member_epoch or not is_lost:
+        raise fenced_epoch("consumer", received, current.member_epoch)
 
 
 # --- the member and the group's epoch
@@ -304,7 +252,7 @@ def _update_epoch(step: Step[Any], draft: Draft, *, bumps: bool) -> None:
     if bumps or metadata_hash != group.metadata_hash:
         draft.epoch = group.next_epoch
         draft.records.append(GroupEpochRecord(group.group_id, GroupEpoch(draft.epoch, metadata_hash)))
-        group.shared.surroundings.counts.consumer_rebalances += 1
+        group.shared.counts.consumer_rebalances += 1
         step.info(f"[GroupId {group.group_id}] Bumped group epoch to {draft.epoch} with metadata hash {metadata_hash}.")
     group.metadata_checked_epoch = draft.epoch
     if group.has_partition_metadata:
@@ -366,6 +314,6 @@ def _response(draft: Draft) -> ConsumerHeartbeatResult:
         error=ErrorCode.NONE,
         member_id=draft.after.member_id,
         member_epoch=current.member_epoch,
-        heartbeat_interval_ms=group.shared.surroundings.config_of(group.group_id).heartbeat_interval_ms,
+        heartbeat_interval_ms=group.config.heartbeat_interval_ms,
         assignment=without_epochs(current.assigned) if shows else None,
     )

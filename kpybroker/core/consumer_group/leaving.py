@@ -12,11 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from kpybroker.core.consumer_group.members import LEAVE_GROUP_STATIC_EPOCH, Member, MemberState
+from kpybroker.core.consumer_group.members import Member, MemberState
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
     CurrentRecord,
-    GroupEpoch,
     GroupEpochRecord,
     MemberRecord,
     PartitionMetadataRecord,
@@ -25,24 +24,25 @@ from kpybroker.core.consumer_group.records import (
     TargetRecord,
 )
 from kpybroker.core.consumer_group.state import ConsumerGroup
-from kpybroker.core.consumer_group.timers import LiveMember, TimerKind
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat
 from kpybroker.core.machine import Step
+from kpybroker.core.modern_group.leaving import (
+    Due,
+    fence_members,
+    group_tombstones,
+    member_tombstones,
+    rebalance_reason,
+    restart_rebalance_timer,
+    session_reason,
+)
+from kpybroker.core.modern_group.members import LEAVE_GROUP_STATIC_EPOCH
+from kpybroker.core.modern_group.records import GroupEpoch, RecordClasses
+from kpybroker.core.modern_group.requests import member_or_raise
+from kpybroker.core.modern_group.timers import LiveMember, TimerKind
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
-RETRY_S: Final = 0.5
-"""When a member that could not be fenced, because the append failed, is tried again."""
-FENCED_AT_ONCE: Final = 500
-"""All members of a group may end together: each writes three records, and a batch of the log has a largest size."""
+CLASSES: Final = RecordClasses(MemberRecord, CurrentRecord, TargetRecord, TargetEpochRecord)
 _NOT_RENAMED: Final[Mapping[str, str]] = {}
-
-
-def member_or_raise(group: ConsumerGroup, member_id: str) -> Member:
-    """The member. Raises UNKNOWN_MEMBER_ID."""
-    member = group.members.get(member_id)
-    if member is None:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
-    return member
 
 
 def static_or_raise(group: ConsumerGroup, member_id: str, instance_id: str) -> Member:
@@ -94,7 +94,7 @@ def fence(step: Step[Any], group: ConsumerGroup, members: Sequence[Member]) -> l
     downgrade = group.shared.downgrade(step, group, members)
     if downgrade is not None:
         return downgrade
-    records = [record for member in members for record in member_tombstones(group_id, member.member_id)]
+    records = member_tombstones(CLASSES, group_id, [member.member_id for member in members])
     patterns = Counter(member.metadata.pattern for member in members if member.metadata.pattern)
     records += [
         PatternRecord(group_id, pattern, None)
@@ -106,79 +106,39 @@ def fence(step: Step[Any], group: ConsumerGroup, members: Sequence[Member]) -> l
     return [*records, GroupEpochRecord(group_id, epoch)]
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[ConsumerRecord]:
-    """What removes a member; Kafka cannot load another order."""
-    return [
-        CurrentRecord(group_id, member_id, None),
-        TargetRecord(group_id, member_id, None),
-        MemberRecord(group_id, member_id, None),
-    ]
-
-
-def group_tombstones(group: ConsumerGroup, renamed: Mapping[str, str] = _NOT_RENAMED) -> list[ConsumerRecord]:
-    """What removes the whole group; Kafka cannot load another order.
-
-    `renamed` has the new id of a static member that the same batch has replaced.
-    """
+def tombstones(group: ConsumerGroup, renamed: Mapping[str, str] = _NOT_RENAMED) -> list[ConsumerRecord]:
+    """What removes the whole group. `renamed` has the new id of a static member that the same batch has replaced."""
     group_id = group.group_id
     members = [renamed.get(member_id, member_id) for member_id in group.members]
     targets = [renamed.get(member_id, member_id) for member_id in group.targets]
-    return [
-        *(CurrentRecord(group_id, member_id, None) for member_id in members),
-        *(TargetRecord(group_id, member_id, None) for member_id in dict.fromkeys([*members, *targets])),
-        TargetEpochRecord(group_id, None),
-        *(MemberRecord(group_id, member_id, None) for member_id in members),
+    last = [
         *(PatternRecord(group_id, pattern, None) for pattern in group.patterns),
         PartitionMetadataRecord(group_id, None),
         GroupEpochRecord(group_id, None),
     ]
+    return group_tombstones(CLASSES, group_id, members, targets, last)
 
 
 # --- timers
 
 
-def on_timers(step: Step[Any], group: ConsumerGroup, due: Sequence[tuple[TimerKind, LiveMember]]) -> None:
-    """Timers have ended: fence their members, in one batch, but those that have done what the timer was for.
-
-    Above `FENCED_AT_ONCE`, the others are due again at once: in the next batch.
-    """
-    fenced: dict[str, Member] = {}
-    retried = []
-    for kind, live in due:
-        member = group.members.get(live.member_id)
-        if member is None or (reason := _reason(kind, live, member)) is None:
-            continue
-        if len(fenced) >= FENCED_AT_ONCE:
-            group.shared.timers.start(kind, live, step.now.monotonic)
-            continue
-        step.info(f"[GroupId {group.group_id}] Member {live.member_id} fenced from the group because {reason}.")
-        fenced[live.member_id] = member
-        retried.append((kind, live))
-    if fenced:
-        step.write(fence(step, group, list(fenced.values())), partial(_on_fenced, group, retried))
+def on_timers(step: Step[Any], group: ConsumerGroup, due: Due) -> None:
+    """Timers of members have ended: fence them, but those that have done what the timer was for."""
+    fence_members(step, group, due, _reason, partial(fence, step, group))
 
 
 def _reason(kind: TimerKind, live: LiveMember, member: Member) -> str | None:
-    if kind is TimerKind.SESSION:
-        return "the member session expired"
-    if kind is not TimerKind.REBALANCE:
+    if kind is TimerKind.JOIN or kind is TimerKind.SYNC:
         if member.metadata.classic is None:
             return None
         if kind is TimerKind.JOIN:
             return "the classic member failed to join within the rebalance timeout"
         return "the member failed to sync within timeout"
-    current, epoch = member.current, live.rebalance_epoch
-    if current.state is not MemberState.UNREVOKED_PARTITIONS or current.member_epoch != epoch:
+    if kind is TimerKind.REBALANCE and member.current.state is not MemberState.UNREVOKED_PARTITIONS:
         return None
-    return f"it failed to transition from epoch {epoch} within {member.metadata.rebalance_timeout_ms}ms"
-
-
-def _on_fenced(
-    group: ConsumerGroup, due: Sequence[tuple[TimerKind, LiveMember]], step: Step[Any], error: ErrorCode
-) -> None:
-    for kind, live in due if error is not ErrorCode.NONE else ():
-        if group.live.get(live.member_id) is live:
-            group.shared.timers.start(kind, live, step.now.monotonic + RETRY_S)
+    return session_reason(kind) or rebalance_reason(
+        live, member.current.member_epoch, member.metadata.rebalance_timeout_ms
+    )
 
 
 def start_rebalance_timer(group: ConsumerGroup, live: LiveMember, member: Member, now: float) -> None:
@@ -190,6 +150,4 @@ def start_rebalance_timer(group: ConsumerGroup, live: LiveMember, member: Member
     if member.metadata.classic is not None or current.state is not MemberState.UNREVOKED_PARTITIONS:
         group.shared.timers.stop(TimerKind.REBALANCE, live)
         return
-    live.rebalance_epoch = current.member_epoch
-    deadline = now + member.metadata.rebalance_timeout_ms / 1000
-    group.shared.timers.start(TimerKind.REBALANCE, live, deadline)
+    restart_rebalance_timer(group, live, current.member_epoch, member.metadata.rebalance_timeout_ms, now)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
 from kpybroker.core.assignors.values import Partitions, TopicId
-
-LEAVE_GROUP_EPOCH: Final = -1
-"""A heartbeat with this epoch leaves the group; a member whose assignment has a tombstone has it too."""
-LEAVE_GROUP_STATIC_EPOCH: Final = -2
-"""A static member that leaves for a while, and keeps its partitions until its session ends."""
+from kpybroker.core.modern_group.members import (
+    LEAVE_GROUP_EPOCH,
+    TOPIC_NAME_BYTES,
+    ModernMember,
+    names_bytes,
+    partitions_bytes,
+    texts_bytes,
+)
 
 PartitionEpochs = Mapping[TopicId, Mapping[int, int]]
 """For each partition the epoch in which the member got it (KIP-1251), by topic."""
@@ -56,6 +59,11 @@ class MemberMetadata:
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
 
+    @property
+    def session_timeout_ms(self) -> int | None:
+        """Of a member that uses the classic protocol, which said it; None where the group's configuration says it."""
+        return None if self.classic is None else self.classic.session_timeout_ms
+
 
 @dataclass(frozen=True, slots=True)
 class CurrentAssignment:
@@ -86,10 +94,9 @@ GONE: Final = CurrentAssignment(LEAVE_GROUP_EPOCH, LEAVE_GROUP_EPOCH)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Member(ModernMember[MemberMetadata, CurrentAssignment]):
     """A member: its id, and its two parts."""
 
-    member_id: str
     metadata: MemberMetadata = NEW_METADATA
     current: CurrentAssignment = NEW_ASSIGNMENT
 
@@ -121,11 +128,6 @@ def is_subset(owned: Partitions | None, assigned: PartitionEpochs) -> bool:
 CONSUMER_GROUP_BYTES: Final = 2_500
 CONSUMER_MEMBER_BYTES: Final = 1_500
 """A member without names and partitions: its objects, entries of tables, its timers."""
-TOPIC_NAME_BYTES: Final = 130
-TOPIC_BYTES: Final = 450
-"""A topic in an assignment."""
-PARTITION_BYTES: Final = 100
-"""A partition in an assignment, and its entry among all that are owned."""
 
 
 def member_bytes(member: Member, target: Partitions) -> int:
@@ -135,7 +137,7 @@ def member_bytes(member: Member, target: Partitions) -> int:
 
 def metadata_bytes(member_id: str, metadata: MemberMetadata) -> int:
     """What a member takes that is assigned nothing."""
-    texts = (
+    texts = texts_bytes(
         member_id,
         metadata.instance_id,
         metadata.rack_id,
@@ -147,17 +149,12 @@ def metadata_bytes(member_id: str, metadata: MemberMetadata) -> int:
     protocols = () if metadata.classic is None else metadata.classic.protocols
     return (
         CONSUMER_MEMBER_BYTES
-        + sum(2 * len(text or "") for text in texts)
+        + texts
         + names_bytes(metadata.topic_names)
         + sum(TOPIC_NAME_BYTES + len(name) + len(data) for name, data in protocols)
     )
 
 
-def names_bytes(topic_names: Collection[str]) -> int:
-    """What names of topics take."""
-    return sum(TOPIC_NAME_BYTES + len(name) for name in topic_names)
-
-
 def _assignment_bytes(current: CurrentAssignment, target: Partitions) -> int:
-    parts = (current.assigned, current.pending_revocation, target)
-    return sum(TOPIC_BYTES + PARTITION_BYTES * len(partitions) for part in parts for partitions in part.values())
+    held = (current.assigned, current.pending_revocation)
+    return sum(partitions_bytes(part.values()) for part in held) + partitions_bytes(target.values())

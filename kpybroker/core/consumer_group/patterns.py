@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any, Final
 
 from kpybroker.core.consumer_group.members import MemberMetadata
-from kpybroker.core.consumer_group.records import ConsumerRecord, GroupEpoch, GroupEpochRecord, PatternRecord
+from kpybroker.core.consumer_group.records import ConsumerRecord, GroupEpochRecord, PatternRecord
 from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ResolvedPattern, ResolvePatterns
 from kpybroker.core.machine import Step
+from kpybroker.core.modern_group.records import GroupEpoch
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 REFRESH_INTERVAL_MIN_MS: Final = 10_000
@@ -118,5 +119,5 @@ def _resolved_records(group: ConsumerGroup, resolved: Mapping[str, ResolvedPatte
     metadata_hash = group.shared.metadata_hash(names)
     if is_changed or metadata_hash != group.metadata_hash:
         records.append(GroupEpochRecord(group.group_id, GroupEpoch(group.next_epoch, metadata_hash)))
-        group.shared.surroundings.counts.consumer_rebalances += 1
+        group.shared.counts.consumer_rebalances += 1
     return records

@@ -12,22 +12,7 @@ from typing import Final
 from kpybroker.core.assignors.values import Partitions
 from kpybroker.core.consumer_group.members import CurrentAssignment, MemberMetadata
 from kpybroker.core.consumer_group.values import ResolvedPattern
-
-
-@dataclass(frozen=True, slots=True)
-class GroupEpoch:
-    """The epoch of a group, and the hash of all topics that it subscribes to."""
-
-    epoch: int
-    metadata_hash: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TargetEpoch:
-    """The group epoch that the target assignment is for, and when it was computed; 0 where that is unknown."""
-
-    epoch: int
-    timestamp_ms: int = 0
+from kpybroker.core.modern_group.records import GroupEpoch, TargetEpoch
 
 
 @dataclass(frozen=True, slots=True)

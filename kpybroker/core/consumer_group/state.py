@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
 
 from kpybroker.core.assignors.values import Partitions, TopicId
-from kpybroker.core.budget import Owner
 from kpybroker.core.consumer_group.members import GONE, Member, MemberMetadata, PartitionEpochs, member_bytes
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
@@ -23,59 +21,38 @@ from kpybroker.core.consumer_group.records import (
     MemberRecord,
     PartitionMetadataRecord,
     PatternRecord,
-    TargetEpoch,
     TargetEpochRecord,
     TargetRecord,
 )
-from kpybroker.core.consumer_group.shared import Shared
-from kpybroker.core.consumer_group.timers import LiveMember, TimerKind
+from kpybroker.core.consumer_group.shared import ConsumerShared
 from kpybroker.core.consumer_group.values import ConsumerGroupState, ResolvedPattern
-
-FIRST_EPOCH: Final = 1
-NO_TARGET: Final = TargetEpoch(-1, 0)
-"""In place of a target epoch that has a tombstone."""
+from kpybroker.core.modern_group.state import ModernGroup
+from kpybroker.core.modern_group.values import ModernGroupConfig
 
 
-class ConsumerGroup:
-    """A consumer group; see the module."""
+class ConsumerGroup(ModernGroup[Member, Partitions]):
+    """A consumer group; see the module. What it takes itself is counted in its `Group`, with the offsets."""
+
+    shared: ConsumerShared
 
     __slots__ = (
-        "_topic_counts",
         "assignors",
         "classic_count",
         "classic_protocols",
         "computing",
-        "epoch",
-        "group_id",
         "has_partition_metadata",
         "holders",
-        "is_released",
-        "live",
-        "members",
-        "metadata_checked_epoch",
-        "metadata_hash",
         "pattern_counts",
         "patterns",
         "resolving",
-        "shared",
         "static_members",
         "successor",
-        "target_epoch",
-        "targets",
-        "written_up_to",
     )
 
-    def __init__(self, group_id: str, shared: Shared) -> None:
-        self.group_id = group_id
-        self.shared = shared
-        self.epoch = FIRST_EPOCH
-        self.metadata_hash = 0
-        self.target_epoch = TargetEpoch(FIRST_EPOCH, 0)
-        self.members: dict[str, Member] = {}
-        self.targets: dict[str, Partitions] = {}
+    def __init__(self, group_id: str, shared: ConsumerShared) -> None:
+        super().__init__(group_id, shared)
         self.patterns: dict[str, ResolvedPattern] = {}
         self.has_partition_metadata = False
-        self.written_up_to = 0  # the offset after the group's last record in the log
         # derived
         self.static_members: dict[str, str] = {}  # group.instance.id -> member id
         self.pattern_counts: Counter[str] = Counter()  # members that subscribe to a pattern
@@ -83,11 +60,7 @@ class ConsumerGroup:
         self.classic_count = 0  # members that use the classic protocol
         self.classic_protocols: Counter[str] = Counter()  # those of them that support a protocol
         self.holders: dict[TopicId, Counter[int]] = {}  # members that have a partition: more than 1 only in an odd log
-        self._topic_counts: Counter[str] = Counter()  # members and patterns that name a topic
         # live
-        self.is_released = False
-        self.live: dict[str, LiveMember] = {}
-        self.metadata_checked_epoch: int | None = None
         self.resolving = False
         self.computing: object | None = None
         self.successor: object | None = None  # what takes the group's place, if its end has been written for that
@@ -95,14 +68,9 @@ class ConsumerGroup:
     # --- views
 
     @property
-    def is_empty(self) -> bool:
-        """Whether the group has no members."""
-        return not self.members
-
-    @property
-    def next_epoch(self) -> int:
-        """Above that of the target as well, which is higher only in an odd log: else there would be no new target."""
-        return max(self.epoch, self.target_epoch.epoch) + 1
+    def config(self) -> ModernGroupConfig:
+        """What holds for the group now."""
+        return self.shared.surroundings.config_of(self.group_id)
 
     @property
     def state(self) -> ConsumerGroupState:
@@ -166,37 +134,9 @@ class ConsumerGroup:
 
     # --- live
 
-    def live_member(self, member_id: str, owner: Owner) -> LiveMember:
-        """What this coordinator knows of a member; made when it is first seen."""
-        live = self.live.get(member_id)
-        if live is None:
-            live = self.live[member_id] = LiveMember(self.group_id, member_id, owner)
-        return live
-
-    def start_session(self, live: LiveMember, metadata: MemberMetadata, now: float) -> None:
-        """The member's session starts again; one that uses the classic protocol has said how long it is."""
-        if metadata.classic is None:
-            timeout_ms = self.shared.surroundings.config_of(self.group_id).session_timeout_ms
-        else:
-            timeout_ms = metadata.classic.session_timeout_ms
-        self.shared.timers.start(TimerKind.SESSION, live, now + timeout_ms / 1000)
-
-    def forget_live(self, member_id: str) -> None:
-        """The member is gone, or never came to be."""
-        live = self.live.pop(member_id, None)
-        if live is not None:
-            live.is_gone = True
-            self.shared.budget.add(live.owner, -live.size)
-            live.size = 0
-
     def release(self) -> None:
         """The group is gone, or its partition is; and so is all that it shares with others."""
-        self.is_released = True
-        for member_id in list(self.live):
-            self.forget_live(member_id)
-        for topic_name in self._topic_counts:
-            self.shared.unsubscribe(self.group_id, topic_name)
-        self._topic_counts.clear()
+        super().release()
         self.computing = None
 
     # --- the log
@@ -210,54 +150,38 @@ class ConsumerGroup:
             case PartitionMetadataRecord(value=value):
                 self.has_partition_metadata = value is not None
             case TargetEpochRecord(value=target_epoch):
-                self.target_epoch = NO_TARGET if target_epoch is None else target_epoch
+                self.set_target_epoch(target_epoch)
             case TargetRecord(member_id=member_id, value=target):
-                if target is None:
-                    self.targets.pop(member_id, None)
-                else:
-                    self.targets[member_id] = target
-                self.charge(member_id)
+                self.set_target(member_id, target)
             case PatternRecord(pattern=pattern, value=resolved):
                 self._replay_pattern(pattern, resolved)
             case MemberRecord(member_id=member_id, value=metadata):
-                if metadata is None:
-                    self._remove(member_id)
-                else:
-                    self._put(replace(self._member(member_id), metadata=metadata))
+                self.set_metadata(member_id, metadata)
             case CurrentRecord(member_id=member_id, value=current):
-                if current is not None:
-                    self._put(replace(self._member(member_id), current=current))
-                elif member_id in self.members:
-                    self._put(replace(self.members[member_id], current=GONE))
+                self.set_current(member_id, current)
 
-    def _member(self, member_id: str) -> Member:
-        """The member, or a new one: after compaction, its assignment may come before what it said of itself."""
-        return self.members.get(member_id) or Member(member_id)
+    def new_member(self, member_id: str) -> Member:
+        """A member of which no record is known."""
+        return Member(member_id)
 
-    def _put(self, member: Member) -> None:
-        old = self.members.get(member.member_id)
-        self.members[member.member_id] = member
-        old_metadata = None if old is None else old.metadata
-        if old_metadata != member.metadata:
-            self._count(member.member_id, old_metadata, member.metadata)
-        if old is not None:
-            self._hold(old.current.assigned, -1)
-            self._hold(old.current.pending_revocation, -1)
-        self._hold(member.current.assigned, 1)
-        self._hold(member.current.pending_revocation, 1)
-        self.charge(member.member_id)
+    def without_assignment(self, member: Member) -> Member:
+        """The member, whose assignment has a tombstone."""
+        return replace(member, current=GONE)
 
-    def _remove(self, member_id: str) -> None:
-        member = self.members.pop(member_id, None)
-        if member is not None:
-            self.targets.pop(member_id, None)
-            self._count(member_id, member.metadata, None)
-            self._hold(member.current.assigned, -1)
-            self._hold(member.current.pending_revocation, -1)
-        self.forget_live(member_id)
+    def count(self, old: Member | None, new: Member | None) -> None:
+        """Keep who has which partition, and how many members name a topic, a pattern, an assignor."""
+        member = old or new
+        assert member is not None
+        old_metadata, new_metadata = (None if one is None else one.metadata for one in (old, new))
+        if old_metadata != new_metadata:
+            self._count(member.member_id, old_metadata, new_metadata)
+        for one, change in ((old, -1), (new, 1)):
+            if one is not None:
+                self._hold(one.current.assigned, change)
+                self._hold(one.current.pending_revocation, change)
 
     def _count(self, member_id: str, old: MemberMetadata | None, new: MemberMetadata | None) -> None:
-        self._count_topics(() if new is None else new.topic_names, () if old is None else old.topic_names)
+        self.count_topics(() if new is None else new.topic_names, () if old is None else old.topic_names)
         self.classic_count += _is_classic(new) - _is_classic(old)
         counted = ((self.pattern_counts, _pattern), (self.assignors, _named), (self.classic_protocols, _protocols))
         for counts, named in counted:
@@ -274,21 +198,9 @@ class ConsumerGroup:
 
     def _replay_pattern(self, pattern: str, resolved: ResolvedPattern | None) -> None:
         old = self.patterns.pop(pattern, None)
-        self._count_topics(() if resolved is None else resolved.topic_names, () if old is None else old.topic_names)
+        self.count_topics(() if resolved is None else resolved.topic_names, () if old is None else old.topic_names)
         if resolved is not None:
             self.patterns[pattern] = resolved
-
-    def _count_topics(self, added: Iterable[str], removed: Iterable[str]) -> None:
-        counts = self._topic_counts
-        for name in added:
-            counts[name] += 1
-            if counts[name] == 1:
-                self.shared.subscribe(self.group_id, name)
-        for name in removed:
-            counts[name] -= 1
-            if counts[name] == 0:
-                del counts[name]
-                self.shared.unsubscribe(self.group_id, name)
 
     def _hold(self, epochs: PartitionEpochs, change: int) -> None:
         for topic_id, partitions in epochs.items():
@@ -300,14 +212,9 @@ class ConsumerGroup:
             if not holders:
                 del self.holders[topic_id]
 
-    def charge(self, member_id: str) -> None:
-        """Report what the member takes in memory to the budget of the client that made it."""
-        live, member = self.live.get(member_id), self.members.get(member_id)
-        if live is None or member is None:
-            return
-        size = member_bytes(member, self.targets.get(member_id, {}))
-        self.shared.budget.add(live.owner, size - live.size)
-        live.size = size
+    def bytes_of(self, member: Member) -> int:
+        """What the member takes in memory, its assignments included."""
+        return member_bytes(member, self.targets.get(member.member_id, {}))
 
 
 def _pattern(metadata: MemberMetadata | None) -> tuple[str, ...]:

@@ -16,10 +16,12 @@ from typing import Any, Final
 from kpybroker.core.assignors.values import Assignment, Assignor, Partitions, Slices
 from kpybroker.core.assignors.values import Member as Spec
 from kpybroker.core.consumer_group.members import Member, MemberMetadata
-from kpybroker.core.consumer_group.records import ConsumerRecord, TargetEpoch, TargetEpochRecord, TargetRecord
+from kpybroker.core.consumer_group.records import ConsumerRecord, TargetEpochRecord, TargetRecord
 from kpybroker.core.consumer_group.state import ConsumerGroup
-from kpybroker.core.consumer_group.values import ResolvedPattern, Topics
+from kpybroker.core.consumer_group.values import ResolvedPattern
 from kpybroker.core.machine import Step
+from kpybroker.core.modern_group.records import TargetEpoch
+from kpybroker.core.modern_group.values import Topics
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 SPECS_PER_SLICE: Final = 2_000
@@ -51,8 +53,7 @@ def may_compute(group: ConsumerGroup, epoch: int, now_ms: int) -> bool:
     target = group.target_epoch
     if target.epoch >= epoch or group.computing is not None:
         return False
-    interval_ms = group.shared.surroundings.config_of(group.group_id).assignment_interval_ms
-    return target.timestamp_ms == 0 or interval_ms == 0 or now_ms >= target.timestamp_ms + interval_ms
+    return target.may_follow(group.config.assignment_interval_ms, now_ms)
 
 
 def computation(group: ConsumerGroup, epoch: int, before: MemberMetadata, new: Member) -> Computation:

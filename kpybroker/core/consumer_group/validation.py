@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from kpybroker.core.consumer_group.members import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat
+from kpybroker.core.modern_group.members import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 MEMBER_ID_REQUIRED_VERSION: Final = 1

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final
 
 from kpybroker.core.assignors.values import Assignor, Partitions, TopicId
 from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.consumer_group.members import ClassicMetadata, Member
+from kpybroker.core.modern_group.values import GroupCounts, HeartbeatResult, ModernGroupConfig
 from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode
 
@@ -51,15 +52,6 @@ class MigrationPolicy(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerGroupConfig:
-    """The configuration of one group (resource type GROUP), with Kafka 4.3's defaults."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
-
-
-@dataclass(frozen=True, slots=True)
 class ConsumerGroupLimits:
     """The broker's `group.consumer.*` keys that hold for every group, with Kafka 4.3's defaults."""
 
@@ -68,68 +60,12 @@ class ConsumerGroupLimits:
     regex_refresh_interval_ms: int = 600_000
 
 
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
-    """A topic as groups see it. `racks` has those of each partition's replicas, sorted; () where none are known."""
-
-    topic_id: TopicId
-    name: str
-    partition_count: int
-    racks: tuple[tuple[str, ...], ...] = ()
-
-
-class Topics(Protocol):
-    """The topics of the cluster, in one version of its metadata."""
-
-    @property
-    def version(self) -> int:
-        """Never falls."""
-
-    def by_name(self, name: str) -> TopicMetadata | None:
-        """The topic of that name."""
-
-    def by_id(self, topic_id: TopicId) -> TopicMetadata | None:
-        """The topic with that id."""
-
-
-class NoTopics:
-    """Before the first metadata."""
-
-    version = 0
-
-    def by_name(self, name: str) -> TopicMetadata | None:
-        """None."""
-        return None
-
-    def by_id(self, topic_id: TopicId) -> TopicMetadata | None:
-        """None."""
-        return None
-
-
-def _default_config(group_id: str) -> ConsumerGroupConfig:
-    return ConsumerGroupConfig()
+def _default_config(group_id: str) -> ModernGroupConfig:
+    return ModernGroupConfig()
 
 
 def _no_pattern_is_valid(pattern: str) -> str | None:
     return "patterns are not supported"
-
-
-@dataclass(slots=True)
-class GroupCounts:
-    """What all groups of a broker did since its start, also in partitions that it does not lead any more.
-
-    As Kafka counts them: `offset_deletions` are those of OffsetDelete, and `offset_commits` also those of transactions,
-    each as it is written. `consumer_rebalances`: how often a heartbeat, or topics of a pattern, took a consumer group
-    to its next epoch; `share_rebalances`: a share group. `completed_rebalances`: how often a classic one became Stable.
-    """
-
-    offset_commits: int = 0
-    offset_expirations: int = 0
-    offset_deletions: int = 0
-    completed_rebalances: int = 0
-    consumer_rebalances: int = 0
-    share_rebalances: int = 0
-    streams_rebalances: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +76,7 @@ class Surroundings:
     """
 
     limits: ConsumerGroupLimits = ConsumerGroupLimits()
-    config_of: Callable[[str], ConsumerGroupConfig] = _default_config
+    config_of: Callable[[str], ModernGroupConfig] = _default_config
     assignors: Mapping[str, Assignor] = field(default_factory=dict)
     pattern_problem: Callable[[str], str | None] = _no_pattern_is_valid
     counts: GroupCounts = field(default_factory=GroupCounts)
@@ -178,16 +114,10 @@ class ConsumerHeartbeat:
         return self.rebalance_timeout_ms != -1 and has_subscription and self.owned is not None
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerHeartbeatResult:
-    """Replies to ConsumerHeartbeat; `assignment` None means "as before"."""
+class ConsumerHeartbeatResult(HeartbeatResult):
+    """Replies to ConsumerHeartbeat."""
 
-    error: ErrorCode
-    message: str | None = None
-    member_id: str | None = None
-    member_epoch: int = 0
-    heartbeat_interval_ms: int = 0
-    assignment: Partitions | None = None
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

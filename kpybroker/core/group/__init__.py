@@ -2,6 +2,8 @@
 
 `machine` is the way in; `values` are its requests and replies, `records` what it writes. Inside, one module a
 procedure: `joining`, `membership` (sync, heartbeat, leave), `rebalance`, `committing` (commit, fetch, delete, expire).
-The reference is Kafka 3.9's GroupCoordinator and GroupMetadataManager (ZooKeeper mode). Groups of KIP-848 are in the
-same table (`consumers`). Never here: I/O, and the rules of those (`core.consumer_group`).
+The reference is Kafka 3.9's GroupCoordinator and GroupMetadataManager (ZooKeeper mode).
+
+Groups of newer protocols are in the same table (`kinds`). Never here: I/O, and the rules of newer kinds
+(`core.modern_group` and its neighbours).
 """

@@ -18,7 +18,7 @@ from kpybroker.core.consumer_group.commits import (
     transactional_commit_refusal,
     uses_consumer_protocol,
 )
-from kpybroker.core.consumer_group.leaving import group_tombstones
+from kpybroker.core.consumer_group.leaving import tombstones as consumer_tombstones
 from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.group.joining import validate_member
 from kpybroker.core.group.rebalance import restart_session
@@ -40,7 +40,7 @@ from kpybroker.core.machine import Ticket
 from kpybroker.core.offsets.values import OffsetAndMetadata, java_length
 from kpybroker.core.streams_group.commits import commit_refusal as streams_commit_refusal
 from kpybroker.core.streams_group.commits import fetch_refusal as streams_fetch_refusal
-from kpybroker.core.streams_group.leaving import group_tombstones as streams_tombstones
+from kpybroker.core.streams_group.leaving import tombstones as streams_tombstones
 from kpybroker.core.streams_group.state import StreamsGroup
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import ZERO_UUID
@@ -290,7 +290,7 @@ def _remove(step: GroupStep, group: Group, partitions: list[PartitionKey], group
     records: list[Record] = [OffsetRecord(group_id, partition, None) for partition in partitions]
     # A group without a generation has nothing in the log but its offsets.
     if group_too and group.consumer is not None:
-        records += group_tombstones(group.consumer)
+        records += consumer_tombstones(group.consumer)
     elif group_too and group.streams is not None:
         records += streams_tombstones(group.streams)
     elif group_too and group.generation_id > 0:

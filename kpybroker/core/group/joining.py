@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from kpybroker.core.group.members import Member
 from kpybroker.core.group.rebalance import (
     joined,
     maybe_complete_join,
@@ -22,7 +23,7 @@ from kpybroker.core.group.rebalance import (
     store_error,
 )
 from kpybroker.core.group.records import GroupRecord
-from kpybroker.core.group.state import Group, Member
+from kpybroker.core.group.state import Group
 from kpybroker.core.group.step import GroupStep
 from kpybroker.core.group.values import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,

@@ -9,9 +9,9 @@ Rules
   and ends in `unload`.
 - Every ticket gets exactly one reply, at the latest by `unload`.
 
-Groups of the new protocol (KIP-848) are in the same table: `core.consumer_group` has their rules, `consumers` what
-requests of the old protocol mean to them. Share groups (KIP-932) have a table of their own, `core.share_group.groups`;
-`share_refusals` has what requests of other protocols get. Streams groups (KIP-1071): `kinds.streams`.
+Consumer groups (KIP-848) and streams groups (KIP-1071) are in the same table, share groups (KIP-932) have their own,
+`core.share_group.groups`. `kinds` has what is of one kind only: `kinds.classic` who handles a request of that protocol,
+`kinds.modern` the others.
 
 Not here: which partition a group belongs to, whether this broker leads it, authorization, API versions, and the check
 of a group id's form. The shell (`kpybroker.broker.coordinators`) and the handlers do that.
@@ -21,38 +21,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
 
 from kpybroker.core.assignors.values import Assignment
 from kpybroker.core.budget import StateBudget
-from kpybroker.core.consumer_group.leaving import group_tombstones
+from kpybroker.core.consumer_group.leaving import tombstones as consumer_tombstones
 from kpybroker.core.consumer_group.patterns import on_patterns_resolved
 from kpybroker.core.consumer_group.target import Computation, on_target_computed
-from kpybroker.core.consumer_group.values import (
-    ConsumerHeartbeat,
-    DescribeConsumerGroup,
-    ResolvedPattern,
-    Surroundings,
-    Topics,
-)
+from kpybroker.core.consumer_group.values import ConsumerHeartbeat, DescribeConsumerGroup, ResolvedPattern, Surroundings
 from kpybroker.core.group.committing import (
-    commit_offsets,
-    delete_group,
-    delete_offsets,
     expire_offsets,
-    fetch_offsets,
     remove_offsets,
 )
-from kpybroker.core.group.consumers import Consumers, affected, handle_classic
-from kpybroker.core.group.joining import join
-from kpybroker.core.group.kinds.streams import STREAMS_REQUESTS, StreamsGroups, StreamsRequest, handle_other
-from kpybroker.core.group.membership import heartbeat, leave, sync
+from kpybroker.core.group.kinds.classic import (
+    HANDLERS,
+    RESULT_WITHOUT_GROUP,
+    ClassicRequest,
+    creates_group,
+    expire_classic,
+)
+from kpybroker.core.group.kinds.consumers import affected, handle_classic
+from kpybroker.core.group.kinds.modern import ModernGroups
+from kpybroker.core.group.kinds.share_refusals import refused_by_share_group
+from kpybroker.core.group.kinds.streams import STREAMS_REQUESTS, StreamsRequest, handle_other
 from kpybroker.core.group.rebalance import (
-    on_heartbeat_expired,
-    on_rebalance_expired,
-    on_sync_expired,
     prepare_rebalance,
-    remove_pending_member,
     respond_to_join,
     respond_to_sync,
     restart_session,
@@ -60,34 +52,21 @@ from kpybroker.core.group.rebalance import (
 )
 from kpybroker.core.group.records import GroupRecord, OffsetRecord, Record
 from kpybroker.core.group.room import GROWING, Growing, charged_owner, needed_bytes, refusal
-from kpybroker.core.group.share_refusals import refused_by_share_group
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.step import GroupOutcome, GroupStep
-from kpybroker.core.group.timers import TimerKind, Timers
+from kpybroker.core.group.timers import Timers
 from kpybroker.core.group.values import (
-    CommitOffsets,
-    CommitResult,
     DeleteGroup,
-    DeleteOffsets,
-    DeleteOffsetsResult,
-    DescribedGroup,
-    DescribeGroup,
-    FetchedOffset,
-    FetchOffsets,
-    FetchOffsetsResult,
     GroupConfig,
     GroupOverview,
     GroupState,
-    Heartbeat,
     Join,
     JoinResult,
-    Leave,
-    LeaveResult,
-    Sync,
     SyncResult,
 )
 from kpybroker.core.machine import Now, Ticket
-from kpybroker.core.share_group.groups import SHARE_REQUESTS, ShareGroups, ShareRequest
+from kpybroker.core.modern_group.values import Topics
+from kpybroker.core.share_group.groups import SHARE_REQUESTS, ShareRequest
 from kpybroker.core.share_group.records import SHARE_RECORDS
 from kpybroker.core.share_group.target import on_target_computed as on_share_target_computed
 from kpybroker.core.share_group.values import (
@@ -97,16 +76,12 @@ from kpybroker.core.share_group.values import (
     ShareSurroundings,
     StateErrors,
 )
-from kpybroker.core.streams_group.leaving import group_tombstones as streams_tombstones
-from kpybroker.core.streams_group.records import STREAMS_RECORDS
+from kpybroker.core.streams_group.leaving import tombstones as streams_tombstones
 from kpybroker.core.streams_group.values import StreamsSurroundings
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.yield_budget import WorkBudget
 
-ClassicRequest = (
-    Join | Sync | Heartbeat | Leave | CommitOffsets | FetchOffsets | DescribeGroup | DeleteGroup | DeleteOffsets
-)
 Request = ClassicRequest | ConsumerHeartbeat | DescribeConsumerGroup | ShareRequest | StreamsRequest
 
 
@@ -119,9 +94,8 @@ class GroupMachine:
     __slots__ = (
         "_budget",
         "_config",
-        "_consumers",
         "_counts",
-        "_streams",
+        "_modern",
         "_timers",
         "groups",
         "open_producers",
@@ -139,9 +113,10 @@ class GroupMachine:
         self._config = config
         self._budget = StateBudget() if budget is None else budget
         surroundings = Surroundings() if surroundings is None else surroundings
-        self._consumers = Consumers(surroundings, self._budget)
-        self.shares = ShareGroups(share_settings or ShareSurroundings(), surroundings, self._budget)
-        self._streams = StreamsGroups(streams_settings or StreamsSurroundings(), surroundings, self._budget)
+        self._modern = ModernGroups(
+            self._budget, surroundings, share_settings or ShareSurroundings(), streams_settings or StreamsSurroundings()
+        )
+        self.shares = self._modern.shares
         self._counts = surroundings.counts
         self._timers = Timers()
         self.groups: dict[str, Group] = {}
@@ -158,12 +133,13 @@ class GroupMachine:
 
     def _handle(self, step: GroupStep, request: Request, ticket: Ticket) -> None:
         group = self.groups.get(request.group_id)
-        if type(request) not in _HANDLERS:  # first: a classic heartbeat pays for no isinstance
+        if type(request) not in HANDLERS:  # first: a classic heartbeat pays for no isinstance
             if isinstance(request, SHARE_REQUESTS):
                 self.shares.handle(step, request, ticket, is_other_kind=group is not None)
                 return
             if isinstance(request, STREAMS_REQUESTS):
-                self._streams.handle(step, group, request, ticket, is_share=request.group_id in self.shares.groups)
+                is_share = request.group_id in self.shares.groups
+                self._modern.streams.handle(step, group, request, ticket, is_share=is_share)
                 return
         if isinstance(request, Join) and not self._is_session_timeout_allowed(request.session_timeout_ms):
             step.reply(ticket, JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
@@ -178,7 +154,7 @@ class GroupMachine:
             if not self._has_room(group, request):
                 step.reply(ticket, refusal(request))
                 return
-            if group is None and _creates_group(request):
+            if group is None and creates_group(request):
                 group = self.groups[request.group_id] = Group(request.group_id, self._budget)
             if group is not None:
                 group.belongs_to(request.owner)
@@ -189,16 +165,16 @@ class GroupMachine:
             else:
                 handle_other(step, group, request, ticket)
         elif isinstance(request, ConsumerHeartbeat):
-            self._consumers.heartbeat(step, group, request, ticket)
+            self._modern.consumers.heartbeat(step, group, request, ticket)
         elif isinstance(request, DescribeConsumerGroup):
-            self._consumers.describe(step, group, request, ticket)
+            self._modern.consumers.describe(step, group, request, ticket)
         elif group is None:
-            step.reply(ticket, _RESULT_WITHOUT_GROUP[type(request)](request))
+            step.reply(ticket, RESULT_WITHOUT_GROUP[type(request)](request))
         elif group.consumer is None:
-            _HANDLERS[type(request)](step, group, request, ticket)
+            HANDLERS[type(request)](step, group, request, ticket)
         elif isinstance(request, Join) and group.consumer.is_empty and not request.member_id:
             step.info(f"[GroupId {group.group_id}] Converted the empty consumer group to a classic group.")
-            step.write(group_tombstones(group.consumer), partial(self._join_converted, request, ticket))
+            step.write(consumer_tombstones(group.consumer), partial(self._join_converted, request, ticket))
         else:
             handle_classic(step, group, request, ticket)
 
@@ -211,36 +187,16 @@ class GroupMachine:
     @property
     def deadline(self) -> float | None:
         """The monotonic time before which `expire` has nothing to do."""
-        classic, consumer = self._timers.deadline, self._consumers.shared.timers.deadline
-        share, streams = self.shares.shared.timers.deadline, self._streams.shared.timers.deadline
-        if consumer is None and share is None and streams is None:
+        classic, modern = self._timers.deadline, self._modern.deadline
+        if modern is None:
             return classic
-        return min(one for one in (classic, consumer, share, streams) if one is not None)
+        return modern if classic is None else min(classic, modern)
 
     def expire(self, now: Now) -> GroupOutcome:
         """Run the timers that are due at `now`. Timers that this sets wait for the next call."""
         step = self._step(now)
-        for timer in self._timers.pop_due(now.monotonic):
-            group = timer.group
-            if group.state is GroupState.DEAD or not self._timers.is_current(timer, now.monotonic):
-                continue
-            match timer.kind:
-                case TimerKind.HEARTBEAT:
-                    assert timer.member is not None
-                    on_heartbeat_expired(step, group, timer.member)
-                case TimerKind.PENDING_MEMBER:
-                    step.info(
-                        f"Pending member {timer.pending_member_id} in group {group.group_id} "
-                        "has been removed after session timeout expiration."
-                    )
-                    remove_pending_member(step, group, timer.pending_member_id)
-                case TimerKind.REBALANCE:
-                    on_rebalance_expired(step, group)
-                case TimerKind.SYNC:
-                    on_sync_expired(step, group)
-        self._consumers.expire(step, self.groups)
-        self.shares.expire(step)
-        self._streams.expire(step, self.groups)
+        expire_classic(step, self._timers)
+        self._modern.expire(step, self.groups)
         return self._finish(step)
 
     def settle(self, done: Callable[[GroupStep, ErrorCode], None], error: ErrorCode, now: Now) -> GroupOutcome:
@@ -281,11 +237,7 @@ class GroupMachine:
 
     def on_topics_changed(self, topics: Topics, changed: Iterable[str], *, has_new: bool) -> None:
         """There is new metadata, in which some topics were made, altered or deleted. `has_new`: some were made."""
-        group_ids = self._consumers.shared.update_topics(topics, changed, has_new=has_new)
-        for consumer in affected(self.groups, group_ids):
-            consumer.metadata_checked_epoch = None
-        self.shares.on_topics_changed(topics, changed, has_new=has_new)
-        self._streams.on_topics_changed(self.groups, topics, changed, has_new=has_new)
+        self._modern.on_topics_changed(self.groups, topics, changed, has_new=has_new)
 
     def on_patterns_resolved(
         self, group_id: str, resolved: Mapping[str, ResolvedPattern] | None, now: Now
@@ -331,11 +283,9 @@ class GroupMachine:
         elif isinstance(record, GroupRecord):
             group.end_modern()
             group.set_stored(record.value)
-            self._consumers.begin_successor(group, record)
-        elif isinstance(record, STREAMS_RECORDS):
-            self._streams.replay(group, record, offset)
+            self._modern.consumers.begin_successor(group, record)
         else:
-            self._consumers.replay(group, record, offset)
+            self._modern.replay(group, record, offset)
         group.charge()
         if record.value is None:
             self._drop_if_nothing_is_left(group)
@@ -359,10 +309,7 @@ class GroupMachine:
                 yield from self.shares.activate(step, share, budget)
             if (group := self.groups.get(group_id)) is None:
                 continue
-            if group.consumer is not None:
-                yield from self._consumers.activate(step, group.consumer, budget)
-            if group.streams is not None:
-                yield from self._streams.activate(step, group.streams, budget)
+            yield from self._modern.activate(step, group, budget)
             yield from group.activate(budget)
             if len(group.members) > self._config.group_max_size:
                 reason = f"Freshly-loaded group is over capacity ({self._config.group_max_size})"
@@ -410,7 +357,7 @@ class GroupMachine:
 
     def _drop_if_nothing_is_left(self, group: Group) -> None:
         has_records = group.stored is not None or group.modern is not None or group.offsets.committed
-        if not has_records and group.state is GroupState.EMPTY and not self._consumers.has_successor(group):
+        if not has_records and group.state is GroupState.EMPTY and not self._modern.consumers.has_successor(group):
             owner = group.owner
             self._drop(group)
             if group.offsets.pending:
@@ -430,71 +377,3 @@ class GroupMachine:
 
 def _ignore(step: GroupStep, error: ErrorCode) -> None:
     """Tombstones that did not get into the log are written by the next cleanup."""
-
-
-# --- requests for groups that do not exist
-
-
-def _creates_group(request: Growing) -> bool:
-    """A join without a member id creates the group; so does a commit by a client that assigns partitions itself."""
-    if isinstance(request, Join):
-        return not request.member_id
-    if not isinstance(request, CommitOffsets):
-        return False
-    return request.generation_id < 0 or (request.is_transactional and not request.as_kafka_4)
-
-
-def _describe(step: GroupStep, group: Group, request: DescribeGroup, ticket: Ticket) -> None:
-    is_stable = group.state is GroupState.STABLE
-    described = DescribedGroup(
-        error=ErrorCode.NONE,
-        state=group.state.value,
-        protocol_type=group.protocol_type or "",
-        protocol_name=(group.protocol_name or "") if is_stable else "",
-        members=group.described_members(),
-    )
-    step.reply(ticket, described)
-
-
-def _no_offsets(request: FetchOffsets) -> FetchOffsetsResult:
-    return FetchOffsetsResult(ErrorCode.NONE, {partition: FetchedOffset() for partition in request.partitions or ()})
-
-
-def _no_group_to_commit_to(request: CommitOffsets) -> CommitResult:
-    is_not_found = request.as_kafka_4 and request.has_member_epoch and not request.is_transactional
-    error = ErrorCode.GROUP_ID_NOT_FOUND if is_not_found else ErrorCode.ILLEGAL_GENERATION
-    return CommitResult(dict.fromkeys(request.offsets, error))
-
-
-def _not_found(request: DescribeGroup) -> DescribedGroup:
-    text = f"Group {request.group_id} not found."
-    return DescribedGroup(ErrorCode.NONE, state=GroupState.DEAD.value, not_found=text)
-
-
-_Handler = Callable[[GroupStep, Group, Any, Ticket], None]
-
-_HANDLERS: dict[type[Request], _Handler] = {
-    Join: join,
-    Sync: sync,
-    Heartbeat: heartbeat,
-    Leave: leave,
-    CommitOffsets: commit_offsets,
-    FetchOffsets: fetch_offsets,
-    DescribeGroup: _describe,
-    DeleteGroup: lambda step, group, request, ticket: delete_group(step, group, ticket),
-    DeleteOffsets: delete_offsets,
-}
-
-_RESULT_WITHOUT_GROUP: dict[type[Request], Callable[[Any], object]] = {
-    Join: lambda request: JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id),
-    Sync: lambda request: SyncResult(ErrorCode.UNKNOWN_MEMBER_ID),
-    Heartbeat: lambda request: ErrorCode.UNKNOWN_MEMBER_ID,
-    Leave: lambda request: LeaveResult(
-        ErrorCode.NONE, tuple((member, ErrorCode.UNKNOWN_MEMBER_ID) for member in request.members)
-    ),
-    CommitOffsets: _no_group_to_commit_to,
-    FetchOffsets: _no_offsets,
-    DescribeGroup: _not_found,
-    DeleteGroup: lambda request: ErrorCode.GROUP_ID_NOT_FOUND,
-    DeleteOffsets: lambda request: DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND),
-}

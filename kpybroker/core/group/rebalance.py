@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from kpybroker.core.group.members import Member, RebalanceTimer
 from kpybroker.core.group.records import GroupRecord
-from kpybroker.core.group.state import Group, Member, RebalanceTimer
+from kpybroker.core.group.state import Group
 from kpybroker.core.group.step import GroupStep
 from kpybroker.core.group.values import (
     UNKNOWN_MEMBER_ID,

@@ -18,6 +18,7 @@ from kpybroker.core.consumer_group.members import (
 )
 from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult
+from kpybroker.core.group.members import Member
 from kpybroker.core.group.sizes import (
     GROUP_BYTES,
     PENDING_MEMBER_BYTES,
@@ -25,7 +26,7 @@ from kpybroker.core.group.sizes import (
     member_bytes,
     protocols_bytes,
 )
-from kpybroker.core.group.state import Group, Member
+from kpybroker.core.group.state import Group
 from kpybroker.core.group.subscription import subscribed_topics
 from kpybroker.core.group.values import CommitOffsets, CommitResult, Join, JoinResult, Sync, SyncResult
 from kpybroker.core.offsets.store import offset_bytes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kpybroker.core.consumer_group.values import GroupCounts
 from kpybroker.core.group.records import Record
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.timers import Timers
 from kpybroker.core.group.values import GroupConfig
 from kpybroker.core.machine import Now, Outcome, Step
+from kpybroker.core.modern_group.values import GroupCounts
 
 
 class GroupStep(Step[Record]):

@@ -11,7 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from kpybroker.core.budget import UNOWNED, Owner
-from kpybroker.core.group.state import Group, Member
+from kpybroker.core.group.members import Member
+from kpybroker.core.group.state import Group
 from kpybroker.core.group.values import GroupState
 from kpybroker.core.timer_heap import TimerHeap
 

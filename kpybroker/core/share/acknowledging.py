@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from kpybroker.core.share.runs import NO_DEADLINE, Run, cut, join, runs_from, runs_of, track_offsets
+from kpybroker.core.share.archived import Reason
+from kpybroker.core.share.runs import (
+    ARCHIVED_BEFORE_THAT,
+    NO_DEADLINE,
+    Run,
+    cut,
+    join,
+    runs_from,
+    runs_of,
+    track_offsets,
+)
 from kpybroker.core.share.state import ShareState, add_batch, archive, cut_at_start, move_start
 from kpybroker.core.share.values import (
     Acknowledgement,
@@ -24,6 +34,7 @@ STATE_OF_TYPE = {
     AcknowledgeType.RELEASE: RecordState.AVAILABLE,
     AcknowledgeType.REJECT: RecordState.ARCHIVED,
 }
+REASON_OF_TYPE = {AcknowledgeType.GAP: Reason.NO_RECORD, AcknowledgeType.REJECT: Reason.REJECTED}
 
 
 class Stretch(NamedTuple):
@@ -95,14 +106,21 @@ def _acknowledge_batch(
             if run.first > end:
                 break
             if run.last >= begin:
-                _check_held(run, member_id)  # before any is cut: what was changed so far is reverted as it is
-        for run in [batch] if batch.parts is None else cut(batch, begin, end):
-            if stretch.type != AcknowledgeType.RENEW:
-                _begin(state, run, STATE_OF_TYPE[AcknowledgeType(stretch.type)], changed)
-            elif state.settings.renew_acknowledge_enabled:
-                run.deadline = state.lock_until(now)
-            else:
-                raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
+                _check_held(run, member_id)  # before it is cut: what was changed so far is reverted as it is
+                pieces = [batch] if batch.parts is None else cut(batch, max(begin, run.first), min(end, run.last))
+                for piece in pieces:
+                    _acknowledge_run(state, piece, stretch.type, changed, now)
+
+
+def _acknowledge_run(state: ShareState, run: Run, type_: int, changed: list[Run], now: float) -> None:
+    """A renewal counts at once, also of a request that is then refused for a record behind it."""
+    if type_ != AcknowledgeType.RENEW:
+        kind = AcknowledgeType(type_)
+        _begin(state, run, STATE_OF_TYPE[kind], changed, REASON_OF_TYPE.get(kind))
+    elif state.settings.renew_acknowledge_enabled:
+        run.deadline = state.lock_until(now)
+    else:
+        raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
 
 
 def _check_held(run: Run, member_id: str) -> None:
@@ -127,12 +145,14 @@ def expire(state: ShareState, now: float) -> Outcome:
     due = list(_runs(state, lambda run: run.deadline <= now and run.state is RecordState.ACQUIRED))
     for batch, run in due:
         for piece in cut_at_start(state, batch, run):
+            member_id = piece.member_id
             piece.release(state.released_state(piece))
             add_batch(released, piece)
             if piece.state is RecordState.AVAILABLE:
                 state.offer(piece.first)
             else:
                 state.delivery_complete_count += state.count_from_start(piece.first, piece.last)
+                state.note_archived(piece, member_id)
     _join(due)
     deadlines = (run.deadline for batch in state.batches for run in runs_of(batch) if run.deadline > now)
     state.earliest_deadline = min(deadlines, default=NO_DEADLINE)
@@ -181,24 +201,33 @@ def _join(runs: Sequence[tuple[Run, Run]]) -> None:
         join(batch, ranges[0].first, ranges[-1].last)
 
 
-def _begin(state: ShareState, run: Run, wanted: RecordState, changed: list[Run]) -> None:
+def _begin(state: ShareState, run: Run, wanted: RecordState, changed: list[Run], reason: Reason | None = None) -> None:
     """Begin the run's transition; a record that is released may be archived instead."""
+    member_id = run.member_id
     run.begin(state.released_state(run) if wanted is RecordState.AVAILABLE else wanted)
     changed.append(run)
     if run.state.is_terminal:
         state.delivery_complete_count += state.count_from_start(run.first, run.last)
+        if run.state is RecordState.ARCHIVED:
+            state.note_archived(run, member_id, reason)
 
 
 def _revert(state: ShareState, runs: Iterable[Run], now: float) -> None:
     for run in runs:
         was_terminal = run.state.is_terminal
+        member_id = run.pending
+        if state.archived is not None and member_id != ARCHIVED_BEFORE_THAT:
+            state.archived.withdraw(run.first, run.last)
         run.revert(now, state.settings.delivery_count_limit)
+        if run.state is RecordState.ARCHIVED and member_id:
+            state.note_archived(run, member_id, Reason.DELIVERY_LIMIT)
         if run.is_available:
             state.offer(run.first)
         change = int(run.state.is_terminal) - int(was_terminal)
         state.delivery_complete_count += change * state.count_from_start(run.first, run.last)
     if state.batches:  # the log's start may have passed some that are available now
-        archive(state, state.batches[0].first, state.start_offset - 1, RecordState.AVAILABLE, counts=False)
+        first, last = state.batches[0].first, state.start_offset - 1
+        archive(state, first, last, RecordState.AVAILABLE, Reason.BELOW_START, counts=False)
 
 
 def _write(state: ShareState, changed: Iterable[Run]) -> StateWrite | None:

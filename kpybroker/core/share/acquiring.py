@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kpybroker.core.share.archived import Reason
 from kpybroker.core.share.runs import Run, cut, join, runs_from, track_offsets
 from kpybroker.core.share.state import ShareState, archive
 from kpybroker.core.share.values import Acquired, Fetched, FetchedBatch, RecordState
@@ -63,7 +64,7 @@ def _room(state: ShareState, fetched: Fetched, max_records: int) -> tuple[int, i
 def _archive_compacted(state: ShareState, fetch_offset: int, first: int) -> None:
     """The log has no batch any more between the offset that was asked for and the first that it gave."""
     if fetch_offset < first:
-        archive(state, fetch_offset, first - 1, RecordState.AVAILABLE, counts=True)
+        archive(state, fetch_offset, first - 1, RecordState.AVAILABLE, Reason.NO_RECORD, counts=True)
 
 
 def _acquire_again(
@@ -223,7 +224,7 @@ def _end_of_batch(batches: Sequence[FetchedBatch], offset: int) -> int:
 def _without_aborted(state: ShareState, rows: list[Acquired], aborted: Sequence[FetchedBatch]) -> list[Acquired]:
     """Archive what was acquired of aborted transactions, and leave it out of the rows."""
     for base, last in aborted:
-        archive(state, base, last, RecordState.ACQUIRED, counts=True)
+        archive(state, base, last, RecordState.ACQUIRED, Reason.NO_RECORD, counts=True)
         rows = [piece for row in rows for piece in _outside(row, base, last)]
     return rows
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from kpybroker.core.share import acknowledging
 from kpybroker.core.share.acquiring import Acquisition, acquire
+from kpybroker.core.share.archived import ArchivedLog, Reason
 from kpybroker.core.share.runs import NO_DEADLINE, Run, runs_from, runs_of
 from kpybroker.core.share.state import NOTHING_AVAILABLE, GapWindow, ShareState, archive, move_start
 from kpybroker.core.share.values import (
@@ -76,6 +77,11 @@ class SharePartition:
         return self._state.in_flight
 
     @property
+    def batch_count(self) -> int:
+        """How many batches are in flight."""
+        return len(self._state.batches)
+
+    @property
     def next_deadline(self) -> float | None:
         """When `expire` must be called next; it may find nothing then."""
         earliest = self._state.earliest_deadline
@@ -85,6 +91,15 @@ class SharePartition:
         """All that is in flight, in order, for those who look at it. Do not change it."""
         for batch in self._state.batches:
             yield from runs_of(batch)
+
+    @property
+    def archived(self) -> ArchivedLog | None:
+        """Why the last ones were archived; None before there are any. May be set to what is known from before."""
+        return self._state.archived
+
+    @archived.setter
+    def archived(self, archived: ArchivedLog | None) -> None:
+        self._state.archived = archived
 
     def next_fetch_offset(self) -> int:
         """Where to read the log: the first available offset, or what follows all that was acquired."""
@@ -143,7 +158,14 @@ class SharePartition:
             state.delivery_complete_count -= sum(
                 state.count_from_start(run.first, min(run.last, log_start_offset - 1)) for run in below
             )
-            archive(state, state.start_offset, log_start_offset - 1, RecordState.AVAILABLE, counts=False)
+            archive(
+                state,
+                state.start_offset,
+                log_start_offset - 1,
+                RecordState.AVAILABLE,
+                Reason.BELOW_START,
+                counts=False,
+            )
             state.end_offset = max(state.end_offset, log_start_offset)
             if state.gap is not None:
                 state.gap.start = max(state.gap.start, log_start_offset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
+from kpybroker.core.share.archived import Archived, ArchivedLog, Reason
 from kpybroker.core.share.runs import NO_DEADLINE, Run, cut, join, runs_from, runs_of, track_offsets
 from kpybroker.core.share.values import RecordState, ShareSettings
 from kpybroker.core.share_coordinator.values import StateBatch
@@ -40,6 +41,8 @@ class ShareState:
     delivery_complete_count: int = 0
     earliest_deadline: float = NO_DEADLINE
     """No lock runs out before this; often later than this, once the lock it was for has ended."""
+    archived: ArchivedLog | None = None
+    """Why the last ones were archived; None before there are any."""
 
     def floor(self, offset: int) -> int:
         """The index of the last batch that begins at `offset` or before; -1 if there is none."""
@@ -102,6 +105,14 @@ class ShareState:
             return RecordState.ARCHIVED
         return RecordState.AVAILABLE
 
+    def note_archived(self, run: Run, member_id: str, reason: Reason | None = None) -> None:
+        """Keep why the run is archived; without a reason, as `released_state` has decided."""
+        if reason is None:
+            reason = Reason.BELOW_START if run.last < self.start_offset else Reason.DELIVERY_LIMIT
+        if self.archived is None:
+            self.archived = ArchivedLog()
+        self.archived.add(Archived(run.first, run.last, reason, run.delivery_count, member_id))
+
 
 def add_batch(batches: list[StateBatch], run: Run) -> None:
     """Add the run's state to what is written, to the last batch where it goes on."""
@@ -122,7 +133,7 @@ def cut_at_start(state: ShareState, batch: Run, run: Run) -> list[Run]:
     return cut(batch, first, state.start_offset - 1) + cut(batch, state.start_offset, last)
 
 
-def archive(state: ShareState, first: int, last: int, was: RecordState, counts: bool) -> bool:
+def archive(state: ShareState, first: int, last: int, was: RecordState, reason: Reason, *, counts: bool) -> bool:
     """Archive offsets of the state `was` at once, without a write; return whether there were any."""
     any_archived = False
     for batch in state.touching(first, last):
@@ -133,7 +144,9 @@ def archive(state: ShareState, first: int, last: int, was: RecordState, counts: 
                 track_offsets(batch)
         for run in [batch] if batch.parts is None else cut(batch, first, last):
             if run.state is was:
+                member_id = run.member_id
                 run.archive()
+                state.note_archived(run, member_id, reason)
                 any_archived = True
                 if counts:
                     state.delivery_complete_count += run.last - run.first + 1

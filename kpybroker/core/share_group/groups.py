@@ -6,7 +6,6 @@ that has no record yet is `unborn` during the request that makes it: the first o
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Final
@@ -14,20 +13,16 @@ from typing import Any, Final
 from kpybroker.core.assignors.simple_assignor import SIMPLE_ASSIGNOR
 from kpybroker.core.assignors.values import TopicId
 from kpybroker.core.budget import UNOWNED, StateBudget
-from kpybroker.core.consumer_group.heartbeat import write_error
-from kpybroker.core.consumer_group.shared import Shared
-from kpybroker.core.consumer_group.timers import LiveMember
-from kpybroker.core.consumer_group.values import Surroundings, Topics
 from kpybroker.core.machine import Step, Ticket
+from kpybroker.core.modern_group.leaving import pop_due
+from kpybroker.core.modern_group.members import partitions_bytes
+from kpybroker.core.modern_group.requests import respond
+from kpybroker.core.modern_group.shared import Shared
+from kpybroker.core.modern_group.values import GroupCounts, Topics
 from kpybroker.core.share_group.heartbeat import heartbeat
 from kpybroker.core.share_group.initializing import forget_topics
-from kpybroker.core.share_group.leaving import on_sessions_ended
-from kpybroker.core.share_group.members import (
-    SHARE_GROUP_BYTES,
-    ShareMemberMetadata,
-    metadata_bytes,
-    partitions_bytes,
-)
+from kpybroker.core.share_group.leaving import on_timers
+from kpybroker.core.share_group.members import SHARE_GROUP_BYTES, ShareMemberMetadata, metadata_bytes
 from kpybroker.core.share_group.offsets import alter, delete, delete_offsets
 from kpybroker.core.share_group.records import ShareGroupEpochRecord, ShareRecord
 from kpybroker.core.share_group.state import ShareGroup
@@ -66,10 +61,10 @@ class ShareGroups:
 
     __slots__ = ("_budget", "_settings", "_unborn", "_waiting", "groups", "shared")
 
-    def __init__(self, settings: ShareSurroundings, surroundings: Surroundings, budget: StateBudget) -> None:
+    def __init__(self, settings: ShareSurroundings, counts: GroupCounts, budget: StateBudget) -> None:
         self._settings = settings
         self._budget = budget
-        self.shared = Shared(surroundings, budget)
+        self.shared = Shared(counts, budget)
         self.groups: dict[str, ShareGroup] = {}
         self._unborn: ShareGroup | None = None
         self._waiting = Waiting()
@@ -91,7 +86,7 @@ class ShareGroups:
                 if group is None:
                     step.reply(ticket, DescribedShareGroup(ErrorCode.GROUP_ID_NOT_FOUND, missing))
                 else:
-                    step.read(group.written_up_to, partial(_on_described, describe(group), ticket))
+                    step.read(group.written_up_to, partial(respond, ticket, describe(group)))
             case DeleteShareOffsets():
                 if group is None:
                     step.reply(ticket, DeletedShareOffsets(ErrorCode.GROUP_ID_NOT_FOUND, missing))
@@ -145,12 +140,9 @@ class ShareGroups:
 
     def expire(self, step: Step[Any]) -> None:
         """End the sessions that are due."""
-        due: defaultdict[str, list[LiveMember]] = defaultdict(list)
-        for _, live in self.shared.timers.pop_due(step.now.monotonic):
-            due[live.group_id].append(live)
-        for group_id, members in due.items():
+        for group_id, due in pop_due(self.shared.timers, step.now.monotonic).items():
             if (group := self.groups.get(group_id)) is not None:
-                on_sessions_ended(step, group, [one for one in members if group.live.get(one.member_id) is one])
+                on_timers(step, group, due)
 
     def on_topics_changed(self, topics: Topics, changed: Iterable[str], *, has_new: bool) -> None:
         """There is new metadata, in which some topics were made, altered or deleted."""
@@ -221,21 +213,13 @@ def describe(group: ShareGroup) -> DescribedShareGroup:
     )
 
 
-def _on_described(result: DescribedShareGroup, ticket: Ticket, step: Step[Any], error: ErrorCode) -> None:
-    step.reply(ticket, result if error is ErrorCode.NONE else DescribedShareGroup(write_error(error)))
-
-
 def _list_initialized(step: Step[Any], group: ShareGroup | None, ticket: Ticket) -> None:
     if group is None:
         step.reply(ticket, InitializedPartitions(ErrorCode.NONE))
         return
     initialized = {} if group.states is None else group.states.initialized
     partitions = {topic_id: topic.partitions for topic_id, topic in initialized.items()}
-    step.read(group.written_up_to, partial(_on_listed, InitializedPartitions(ErrorCode.NONE, partitions), ticket))
-
-
-def _on_listed(result: InitializedPartitions, ticket: Ticket, step: Step[Any], error: ErrorCode) -> None:
-    step.reply(ticket, result if error is ErrorCode.NONE else InitializedPartitions(write_error(error)))
+    step.read(group.written_up_to, partial(respond, ticket, InitializedPartitions(ErrorCode.NONE, partitions)))
 
 
 def _heartbeat_bytes(group: ShareGroup | None, request: ShareHeartbeat) -> int:

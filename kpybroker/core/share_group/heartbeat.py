@@ -7,18 +7,26 @@ one batch, in the order that Kafka writes and can load. Nothing changes before t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from kpybroker.core.assignors.values import Partitions
-from kpybroker.core.consumer_group.heartbeat import write_error
-from kpybroker.core.consumer_group.records import GroupEpoch, TargetEpoch
 from kpybroker.core.consumer_group.target import ComputeTarget, first_slice
 from kpybroker.core.machine import Step, Ticket
+from kpybroker.core.modern_group.records import GroupEpoch, TargetEpoch
+from kpybroker.core.modern_group.requests import (
+    Heartbeats,
+    fenced_epoch,
+    member_or_raise,
+    respond,
+    settle_member,
+    too_large,
+)
 from kpybroker.core.share_group.initializing import begin, order, uninitialized
-from kpybroker.core.share_group.leaving import leave, member_or_raise
-from kpybroker.core.share_group.members import LEAVE_GROUP_EPOCH, ShareAssignment, ShareMember, ShareMemberMetadata
+from kpybroker.core.share_group.leaving import leave
+from kpybroker.core.share_group.members import ShareAssignment, ShareMember, ShareMemberMetadata
 from kpybroker.core.share_group.records import (
     ShareCurrentRecord,
     ShareGroupEpochRecord,
@@ -29,7 +37,7 @@ from kpybroker.core.share_group.records import (
 from kpybroker.core.share_group.state import ShareGroup
 from kpybroker.core.share_group.target import computation, log_text, may_compute, target_records
 from kpybroker.core.share_group.values import ShareHeartbeat, ShareHeartbeatResult
-from kpybroker.wire.errors import ErrorCode, KafkaError
+from kpybroker.wire.errors import ErrorCode
 
 
 @dataclass(slots=True)
@@ -46,22 +54,9 @@ class _Draft:
     bumps: bool = False
 
 
-def heartbeat(step: Step[Any], group: ShareGroup, request: ShareHeartbeat, ticket: Ticket) -> bool:
-    """Handle a heartbeat of any epoch; False if it was refused."""
-    try:
-        if request.member_epoch == LEAVE_GROUP_EPOCH:
-            records = leave(step, group, request.member_id)
-            result = ShareHeartbeatResult(ErrorCode.NONE, None, request.member_id, request.member_epoch)
-            step.write(records, partial(_respond, ticket, result))
-        else:
-            _heartbeat(step, group, request, ticket)
-    except KafkaError as error:
-        step.reply(ticket, ShareHeartbeatResult(error.code, error.message))
-        return False
-    return True
-
-
-def _heartbeat(step: Step[Any], group: ShareGroup, request: ShareHeartbeat, ticket: Ticket) -> None:
+def _heartbeat(
+    step: Step[Any], group: ShareGroup, request: ShareHeartbeat, ticket: Ticket, first: Sequence[object]
+) -> None:
     draft = _admit(step, group, request)
     _update_member(step, draft)
     _assign(draft, *_update_target(step, draft))
@@ -72,26 +67,22 @@ def _heartbeat(step: Step[Any], group: ShareGroup, request: ShareHeartbeat, tick
         draft.records.append(begin(group, found))
     group.now = step.now.monotonic
     if draft.records:
-        step.write(draft.records, partial(_on_written, draft, found, ticket))
+        step.write([*first, *draft.records], partial(_on_written, draft, found, ticket))
     else:
-        step.read(group.written_up_to, partial(_respond, ticket, _response(draft)))
+        step.read(group.written_up_to, partial(respond, ticket, _response(draft)))
 
 
 def _on_written(draft: _Draft, found: TopicStates, ticket: Ticket, step: Step[Any], error: ErrorCode) -> None:
-    group, member_id = draft.group, draft.after.member_id
-    if group.written_up_to == 0:
-        group.release()  # nothing of it got into the log
-    if member_id not in group.members:
-        group.forget_live(member_id)
+    group = draft.group
+    settle_member(group, draft.after.member_id)
     if getattr(group.computing, "epoch", 0) > group.epoch:
         group.computing = None  # its epoch did not get into the log
-    if found and error is ErrorCode.NONE and not group.is_ended:
+    if found and error is ErrorCode.NONE and not group.is_released:
         order(step, group, draft.epoch, found)
-    _respond(ticket, _response(draft), step, error)
+    respond(ticket, _response(draft), step, error)
 
 
-def _respond(ticket: Ticket, result: ShareHeartbeatResult, step: Step[Any], error: ErrorCode) -> None:
-    step.reply(ticket, result if error is ErrorCode.NONE else ShareHeartbeatResult(write_error(error)))
+heartbeat: Final = Heartbeats(ShareHeartbeatResult, leave, _heartbeat).handle
 
 
 # --- who it is
@@ -101,8 +92,7 @@ def _admit(step: Step[Any], group: ShareGroup, request: ShareHeartbeat) -> _Draf
     """The member that the heartbeat is of, known or new. Raises what it is refused with."""
     member_id, max_size = request.member_id, group.settings.limits.max_size
     if len(group.members) >= max_size and member_id not in group.members:
-        text = f"The share group has reached its maximum capacity of {max_size} members."
-        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
+        raise too_large("share", max_size)
     if request.member_epoch == 0:
         step.info(f"[GroupId {group.group_id}] Member {member_id} joins the share group using the share protocol.")
         member = group.members.get(member_id) or ShareMember(member_id)
@@ -117,15 +107,10 @@ def _check_epoch(member: ShareMember, received: int) -> None:
     current = member.current
     if received in (current.member_epoch, current.previous_member_epoch) and received <= current.member_epoch:
         return
-    relation, previous = "greater", ""
+    previous = ""
     if received < current.member_epoch:
-        relation = "smaller"
         previous = f", and it does not match the previous member epoch ({current.previous_member_epoch})"
-    raise KafkaError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The share group member has a {relation} member epoch ({received}) than the one known by the group "
-        f"coordinator ({current.member_epoch}){previous}. The member must abandon all its partitions and rejoin.",
-    )
+    raise fenced_epoch("share", received, current.member_epoch, previous)
 
 
 # --- the member and the group's epoch
@@ -164,7 +149,7 @@ def _update_epoch(step: Step[Any], draft: _Draft) -> None:
     if draft.bumps:
         draft.epoch = group.next_epoch
         draft.records.append(ShareGroupEpochRecord(group.group_id, GroupEpoch(draft.epoch, metadata_hash)))
-        group.shared.surroundings.counts.share_rebalances += 1
+        group.shared.counts.share_rebalances += 1
         step.info(f"[GroupId {group.group_id}] Bumped group epoch to {draft.epoch} with metadata hash {metadata_hash}.")
     group.metadata_checked_epoch = draft.epoch
 

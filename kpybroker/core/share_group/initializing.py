@@ -78,7 +78,7 @@ def _on_completed(group: ShareGroup, partitions: Partitions, step: Step[Any], er
 
 def complete(step: Step[Any], group: ShareGroup, partitions: Partitions, done: Done) -> None:
     """Write that these partitions are initialized; nothing is left to write of a group that has ended."""
-    if group.is_ended:
+    if group.is_released:
         done(step, ErrorCode.NONE)
         return
     states = group.states or NO_STATES
@@ -96,7 +96,7 @@ def complete(step: Step[Any], group: ShareGroup, partitions: Partitions, done: D
 
 def forget(step: Step[Any], group: ShareGroup, partitions: Partitions) -> None:
     """Write that these partitions are not initializing any more."""
-    if group.is_ended or group.states is None or not group.states.initializing:
+    if group.is_released or group.states is None or not group.states.initializing:
         return
     left = without(group.states.initializing, partitions)
     write(step, group, _record(group, left, group.states.initialized, group.states.deleting), _ignore)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
 from kpybroker.core.assignors.values import Partitions
-from kpybroker.core.consumer_group.members import PARTITION_BYTES, TOPIC_BYTES, names_bytes
-
-LEAVE_GROUP_EPOCH: Final = -1
-"""A heartbeat with this epoch leaves the group; a member whose assignment has a tombstone has it too."""
+from kpybroker.core.modern_group.members import (
+    LEAVE_GROUP_EPOCH,
+    ModernMember,
+    names_bytes,
+    partitions_bytes,
+    texts_bytes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,9 @@ GONE: Final = ShareAssignment(LEAVE_GROUP_EPOCH, LEAVE_GROUP_EPOCH)
 
 
 @dataclass(frozen=True, slots=True)
-class ShareMember:
+class ShareMember(ModernMember[ShareMemberMetadata, ShareAssignment]):
     """A member: its id, and its two parts."""
 
-    member_id: str
     metadata: ShareMemberMetadata = NEW_METADATA
     current: ShareAssignment = NEW_ASSIGNMENT
 
@@ -63,10 +64,5 @@ def member_bytes(member: ShareMember, target: Partitions) -> int:
 
 def metadata_bytes(member_id: str, metadata: ShareMemberMetadata) -> int:
     """What a member takes that is assigned nothing."""
-    texts = (member_id, metadata.rack_id, metadata.client_id, metadata.client_host)
-    return SHARE_MEMBER_BYTES + sum(2 * len(text or "") for text in texts) + names_bytes(metadata.topic_names)
-
-
-def partitions_bytes(topics: Collection[Collection[int]]) -> int:
-    """What the partitions of some topics take."""
-    return sum(TOPIC_BYTES + PARTITION_BYTES * len(partitions) for partitions in topics)
+    texts = texts_bytes(member_id, metadata.rack_id, metadata.client_id, metadata.client_host)
+    return SHARE_MEMBER_BYTES + texts + names_bytes(metadata.topic_names)

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 from kpybroker.core.assignors.values import Partitions, TopicId
-from kpybroker.core.consumer_group.heartbeat import write_error
 from kpybroker.core.machine import Step, Ticket
+from kpybroker.core.modern_group.requests import write_error
 from kpybroker.core.share_group.initializing import NO_STATES, begin, combined, complete, write
-from kpybroker.core.share_group.leaving import group_tombstones
+from kpybroker.core.share_group.leaving import tombstones
 from kpybroker.core.share_group.records import NamedPartitions, StatePartitions, StatePartitionsRecord
 from kpybroker.core.share_group.state import ShareGroup
 from kpybroker.core.share_group.values import (
@@ -186,7 +186,7 @@ def _on_states_deleted(
         else:
             failed.append(DeletedTopicOffsets(name, topic_id, error, error.message))
     result = DeletedShareOffsets(ErrorCode.NONE, topics=(*deleted, *refused, *failed))
-    if not deleted or group.is_ended or group.states is None:
+    if not deleted or group.is_released or group.states is None:
         call.end(step, result)
         return
     gone = {topic.topic_id for topic in deleted}
@@ -245,12 +245,12 @@ def _on_all_deleted(call: _Call, step: Step[Any], errors: StateErrors) -> None:
 
 def _delete_group(call: _Call, step: Step[Any]) -> None:
     """The group may have changed while its states were deleted."""
-    if call.group.is_ended:
+    if call.group.is_released:
         call.refuse(step, ErrorCode.GROUP_ID_NOT_FOUND)
     elif not call.group.is_empty:
         call.refuse(step, ErrorCode.NON_EMPTY_GROUP)
     else:
-        step.write(group_tombstones(call.group), partial(_on_group_deleted, call))
+        step.write(tombstones(call.group), partial(_on_group_deleted, call))
 
 
 def _on_group_deleted(call: _Call, step: Step[Any], error: ErrorCode) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kpybroker.core.assignors.values import Partitions, TopicId
-from kpybroker.core.consumer_group.records import GroupEpoch, TargetEpoch
+from kpybroker.core.modern_group.records import GroupEpoch, TargetEpoch
 from kpybroker.core.share_group.members import ShareAssignment, ShareMemberMetadata
 
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 from kpybroker.core.assignors.simple_assignor import SIMPLE_ASSIGNOR, Assignable, assign_simply
 from kpybroker.core.assignors.values import Assignment, Partitions
 from kpybroker.core.assignors.values import Member as Spec
-from kpybroker.core.consumer_group.records import TargetEpoch
 from kpybroker.core.consumer_group.target import Computation, is_new
-from kpybroker.core.consumer_group.values import Topics
 from kpybroker.core.machine import Step
+from kpybroker.core.modern_group.records import TargetEpoch
+from kpybroker.core.modern_group.values import Topics
 from kpybroker.core.share_group.members import ShareMember
 from kpybroker.core.share_group.records import ShareRecord, ShareTargetEpochRecord, ShareTargetRecord
 from kpybroker.core.share_group.state import ShareGroup
@@ -32,8 +32,7 @@ def may_compute(group: ShareGroup, epoch: int, now_ms: int) -> bool:
     target = group.target_epoch
     if target.epoch >= epoch or group.computing is not None:
         return False
-    interval_ms = group.config.assignment_interval_ms
-    return target.timestamp_ms == 0 or interval_ms == 0 or now_ms >= target.timestamp_ms + interval_ms
+    return target.may_follow(group.config.assignment_interval_ms, now_ms)
 
 
 def computation(group: ShareGroup, epoch: int, new: ShareMember) -> Computation:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kpybroker.core.consumer_group.validation import require_text
+from kpybroker.core.modern_group.members import LEAVE_GROUP_EPOCH
+from kpybroker.core.modern_group.requests import require_text
 from kpybroker.core.offsets.values import java_length
-from kpybroker.core.share_group.members import LEAVE_GROUP_EPOCH
 from kpybroker.core.share_group.values import ShareHeartbeat
 from kpybroker.wire.errors import ErrorCode, KafkaError
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from kpybroker.core.assignors.values import Partitions, TopicId
 from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.machine import Step
+from kpybroker.core.modern_group.values import HeartbeatResult, ModernGroupConfig
 from kpybroker.core.share_group.members import ShareMember
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
@@ -29,15 +30,6 @@ class ShareGroupState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ShareGroupConfig:
-    """The configuration of one group (resource type GROUP), with Kafka 4.3's defaults."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
-
-
-@dataclass(frozen=True, slots=True)
 class ShareGroupLimits:
     """The broker's `group.share.*` keys that hold for every group, with Kafka 4.3's defaults."""
 
@@ -45,8 +37,8 @@ class ShareGroupLimits:
     initialize_retry_interval_ms: int = 30_000
 
 
-def _default_config(group_id: str) -> ShareGroupConfig:
-    return ShareGroupConfig()
+def _default_config(group_id: str) -> ModernGroupConfig:
+    return ModernGroupConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,7 @@ class ShareSurroundings:
     """The settings of all share groups of a machine."""
 
     limits: ShareGroupLimits = ShareGroupLimits()
-    config_of: Callable[[str], ShareGroupConfig] = _default_config
+    config_of: Callable[[str], ModernGroupConfig] = _default_config
 
 
 # --- requests and their responses
@@ -74,16 +66,10 @@ class ShareHeartbeat:
     owner: Owner = UNOWNED
 
 
-@dataclass(frozen=True, slots=True)
-class ShareHeartbeatResult:
-    """Replies to ShareHeartbeat; `assignment` None means "as before"."""
+class ShareHeartbeatResult(HeartbeatResult):
+    """Replies to ShareHeartbeat."""
 
-    error: ErrorCode
-    message: str | None = None
-    member_id: str | None = None
-    member_epoch: int = 0
-    heartbeat_interval_ms: int = 0
-    assignment: Partitions | None = None
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

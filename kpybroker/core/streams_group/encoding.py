@@ -1,16 +1,14 @@
 """The records of streams groups: values <-> key and value bytes, in Kafka 4.3's formats.
 
-A key starts with its type. A value starts with version 0, the only one. A null value is a tombstone. Imported with the
-first such record.
+`core.modern_group.encoding` has the frame. Imported with the first such record.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
-from kpybroker.core.consumer_group.records import TargetEpoch
+from kpybroker.core.modern_group.encoding import OF_MEMBER, RecordType, RecordTypes, target_epoch_value
 from kpybroker.core.streams_group.members import (
     CurrentTasks,
     Endpoint,
@@ -32,8 +30,6 @@ from kpybroker.core.streams_group.records import (
     TopologyRecord,
 )
 from kpybroker.core.streams_group.topics.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
-from kpybroker.wire.codec import decode, encode
-from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.streams_group_current_member_assignment_key import StreamsGroupCurrentMemberAssignmentKey
 from kpybroker.wire.messages.streams_group_current_member_assignment_value import (
     StreamsGroupCurrentMemberAssignmentValue,
@@ -54,49 +50,11 @@ from kpybroker.wire.messages.streams_group_target_assignment_metadata_value impo
 )
 from kpybroker.wire.messages.streams_group_topology_key import StreamsGroupTopologyKey
 from kpybroker.wire.messages.streams_group_topology_value import StreamsGroupTopologyValue
-from kpybroker.wire.schema import Message
-
-VALUE_VERSION: Final = 0
-_VERSION = struct.Struct(">h")
 
 CurrentValue = StreamsGroupCurrentMemberAssignmentValue
 MemberValue = StreamsGroupMemberMetadataValue
 TargetValue = StreamsGroupTargetAssignmentMemberValue
 TopologyValue = StreamsGroupTopologyValue
-
-
-def encode_streams_record(record: StreamsRecord) -> tuple[bytes, bytes | None]:
-    """Key and value bytes."""
-    record_type, key_class, to_message = _ENCODERS[type(record)]
-    fields = {"group_id": record.group_id}
-    if isinstance(record, StreamsMemberRecord | StreamsTargetRecord | StreamsCurrentRecord):
-        fields["member_id"] = record.member_id
-    key = _VERSION.pack(record_type) + encode(key_class(**fields), record_type)
-    if record.value is None:
-        return key, None
-    return key, _VERSION.pack(VALUE_VERSION) + encode(to_message(record.value), VALUE_VERSION)
-
-
-def decode_streams_record(
-    record_type: int, key: bytes | memoryview, value: bytes | memoryview | None
-) -> StreamsRecord | None:
-    """The record of a key without its first two bytes; None if the type is not one of streams groups.
-
-    Raises ProtocolError.
-    """
-    if record_type not in _KINDS:
-        return None
-    key_class, value_class, record_class, to_value = _KINDS[record_type]
-    decoded: Any = decode(key_class, key, record_type)
-    ids = (decoded.group_id, decoded.member_id) if hasattr(decoded, "member_id") else (decoded.group_id,)
-    if value is None:
-        return record_class(*ids, None)
-    if len(value) < _VERSION.size:
-        raise ProtocolError("the value of a group record is too short for its version")
-    version = _VERSION.unpack_from(value)[0]
-    if version != VALUE_VERSION:
-        raise ProtocolError(f"Unknown version of {value_class.__name__}: {version}")
-    return record_class(*ids, to_value(decode(value_class, value[_VERSION.size :], version)))
 
 
 # --- values to messages
@@ -206,22 +164,6 @@ def _topic_message(value: TopicInfo) -> TopologyValue.TopicInfo:
     )
 
 
-_ENCODERS: Final[Mapping[type[StreamsRecord], tuple[int, type[Message], Callable[[Any], Message]]]] = {
-    StreamsGroupEpochRecord: (17, StreamsGroupMetadataKey, _epoch_message),
-    StreamsMemberRecord: (19, StreamsGroupMemberMetadataKey, _member_message),
-    StreamsTargetEpochRecord: (
-        20,
-        StreamsGroupTargetAssignmentMetadataKey,
-        lambda value: StreamsGroupTargetAssignmentMetadataValue(
-            assignment_epoch=value.epoch, assignment_timestamp=value.timestamp_ms
-        ),
-    ),
-    StreamsTargetRecord: (21, StreamsGroupTargetAssignmentMemberKey, _target_message),
-    StreamsCurrentRecord: (22, StreamsGroupCurrentMemberAssignmentKey, _current_message),
-    TopologyRecord: (23, StreamsGroupTopologyKey, _topology_message),
-}
-
-
 # --- messages to values
 
 
@@ -243,10 +185,6 @@ def _member(value: MemberValue) -> StreamsMemberMetadata:
         endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
         client_tags=tuple(sorted((tag.key, tag.value) for tag in value.client_tags)),
     )
-
-
-def _target_epoch(value: StreamsGroupTargetAssignmentMetadataValue) -> TargetEpoch:
-    return TargetEpoch(value.assignment_epoch, value.assignment_timestamp)
 
 
 def _target(value: TargetValue) -> Tasks:
@@ -309,28 +247,40 @@ def _topic(value: TopologyValue.TopicInfo) -> TopicInfo:
     return TopicInfo(value.name, value.partitions, value.replication_factor, configs)
 
 
-Kind = tuple[type[Message], type[Message], Callable[..., StreamsRecord], Callable[[Any], Any]]
-
-_KINDS: Final[dict[int, Kind]] = {
-    17: (StreamsGroupMetadataKey, StreamsGroupMetadataValue, StreamsGroupEpochRecord, _epoch),
-    19: (StreamsGroupMemberMetadataKey, StreamsGroupMemberMetadataValue, StreamsMemberRecord, _member),
-    20: (
+_TYPES: Final[RecordTypes[StreamsRecord]] = RecordTypes(
+    RecordType(17, StreamsGroupMetadataKey, StreamsGroupMetadataValue, StreamsGroupEpochRecord, _epoch_message, _epoch),
+    RecordType(
+        19, StreamsGroupMemberMetadataKey, MemberValue, StreamsMemberRecord, _member_message, _member, OF_MEMBER
+    ),
+    RecordType(
+        20,
         StreamsGroupTargetAssignmentMetadataKey,
         StreamsGroupTargetAssignmentMetadataValue,
         StreamsTargetEpochRecord,
-        _target_epoch,
+        lambda value: StreamsGroupTargetAssignmentMetadataValue(
+            assignment_epoch=value.epoch, assignment_timestamp=value.timestamp_ms
+        ),
+        target_epoch_value,
     ),
-    21: (
+    RecordType(
+        21,
         StreamsGroupTargetAssignmentMemberKey,
-        StreamsGroupTargetAssignmentMemberValue,
+        TargetValue,
         StreamsTargetRecord,
+        _target_message,
         _target,
+        OF_MEMBER,
     ),
-    22: (
+    RecordType(
+        22,
         StreamsGroupCurrentMemberAssignmentKey,
-        StreamsGroupCurrentMemberAssignmentValue,
+        CurrentValue,
         StreamsCurrentRecord,
+        _current_message,
         _current,
+        OF_MEMBER,
     ),
-    23: (StreamsGroupTopologyKey, StreamsGroupTopologyValue, TopologyRecord, _topology),
-}
+    RecordType(23, StreamsGroupTopologyKey, TopologyValue, TopologyRecord, _topology_message, _topology),
+)
+encode_streams_record: Final = _TYPES.encode
+decode_streams_record: Final = _TYPES.decode

@@ -14,13 +14,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from kpybroker.core.consumer_group.heartbeat import write_error
-from kpybroker.core.consumer_group.timers import TimerKind
 from kpybroker.core.machine import Step, Ticket
+from kpybroker.core.modern_group.requests import (
+    Heartbeats,
+    fenced_epoch,
+    member_or_raise,
+    respond,
+    settle_member,
+    too_large,
+)
+from kpybroker.core.modern_group.timers import TimerKind
 from kpybroker.core.streams_group.endpoints import endpoint_partitions
-from kpybroker.core.streams_group.leaving import leave, member_or_raise, request_shutdown, start_rebalance_timer
+from kpybroker.core.streams_group.leaving import leave, request_shutdown, start_rebalance_timer
 from kpybroker.core.streams_group.members import (
     NO_TASKS,
     StreamsMember,
@@ -40,7 +47,7 @@ from kpybroker.core.streams_group.records import (
     TopologyRecord,
 )
 from kpybroker.core.streams_group.state import StreamsGroup
-from kpybroker.core.streams_group.target import delay_text, new_target, wait_reason
+from kpybroker.core.streams_group.target import TasksComputation, delay_text, new_target, target_records, wait_reason
 from kpybroker.core.streams_group.topics.configuring import ConfiguredTopology, Status, StatusCode, configure
 from kpybroker.core.streams_group.topics.topology import Topology
 from kpybroker.core.streams_group.values import StreamsHeartbeat, StreamsHeartbeatResult
@@ -62,23 +69,6 @@ class _Draft:
     epoch: int = 0
 
 
-def heartbeat(
-    step: Step[Any], group: StreamsGroup, request: StreamsHeartbeat, ticket: Ticket, first: Sequence[object] = ()
-) -> bool:
-    """Handle a heartbeat of any epoch; False if it was refused. `first` are records that the batch begins with."""
-    try:
-        if request.member_epoch < 0:
-            records = leave(step, group, request)
-            result = StreamsHeartbeatResult(ErrorCode.NONE, None, request.member_id, request.member_epoch, statuses=())
-            step.write(records, partial(_respond, ticket, result))
-        else:
-            _heartbeat(step, group, request, ticket, first)
-    except KafkaError as error:
-        step.reply(ticket, StreamsHeartbeatResult(error.code, error.message))
-        return False
-    return True
-
-
 def _heartbeat(
     step: Step[Any], group: StreamsGroup, request: StreamsHeartbeat, ticket: Ticket, first: Sequence[object]
 ) -> None:
@@ -95,24 +85,22 @@ def _heartbeat(
     if draft.records:
         step.write([*first, *draft.records], partial(_on_written, draft, ticket, result))
     else:
-        step.read(group.written_up_to, partial(_respond, ticket, result))
+        step.read(group.written_up_to, partial(respond, ticket, result))
 
 
 def _on_written(
     draft: _Draft, ticket: Ticket, result: StreamsHeartbeatResult, step: Step[Any], error: ErrorCode
 ) -> None:
-    group, member_id = draft.group, draft.after.member_id
-    if group.written_up_to == 0:
-        group.release()  # nothing of it got into the log
-    if member_id not in group.members:
-        group.forget_live(member_id)
+    group = draft.group
+    settle_member(group, draft.after.member_id)
     if error is not ErrorCode.NONE:
         group.configured = group.metadata_checked_epoch = None
-    _respond(ticket, result, step, error)
+    if isinstance(group.computing, TasksComputation) and group.computing.epoch > group.epoch:
+        group.computing = None  # its epoch did not get into the log
+    respond(ticket, result, step, error)
 
 
-def _respond(ticket: Ticket, result: StreamsHeartbeatResult, step: Step[Any], error: ErrorCode) -> None:
-    step.reply(ticket, result if error is ErrorCode.NONE else StreamsHeartbeatResult(write_error(error)))
+heartbeat: Final = Heartbeats(StreamsHeartbeatResult, leave, _heartbeat, {"statuses": ()}).handle
 
 
 # --- who it is, and of what
@@ -124,8 +112,7 @@ def _admit(step: Step[Any], group: StreamsGroup, request: StreamsHeartbeat) -> _
     if request.member_epoch == 0:
         max_size = group.settings.max_size
         if len(group.members) >= max_size:
-            text = f"The streams group has reached its maximum capacity of {max_size} members."
-            raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, text)
+            raise too_large("streams", max_size)
         step.info(f"{where} Member joins the streams group.")
         member = group.members.get(member_id) or StreamsMember(member_id)
     else:
@@ -154,17 +141,9 @@ def _check_epoch(member: StreamsMember, request: StreamsHeartbeat) -> None:
     received, current = request.member_epoch, member.current
     if received == current.member_epoch:
         return
-    if received > current.member_epoch:
-        relation = "greater"
-    elif received == current.previous_member_epoch and is_within(request.owned, current.assigned):
-        return
-    else:
-        relation = "smaller"
-    raise KafkaError(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The streams group member has a {relation} member epoch ({received}) than the one known by the group "
-        f"coordinator ({current.member_epoch}). The member must abandon all its partitions and rejoin.",
-    )
+    is_lost = received == current.previous_member_epoch and is_within(request.owned, current.assigned)
+    if received > current.member_epoch or not is_lost:
+        raise fenced_epoch("streams", received, current.member_epoch)
 
 
 def _updated(metadata: StreamsMemberMetadata, request: StreamsHeartbeat) -> StreamsMemberMetadata:
@@ -234,7 +213,7 @@ def _update_epoch(step: Step[Any], draft: _Draft) -> None:
         draft.epoch = group.next_epoch
         value = StreamsGroupEpoch(draft.epoch, metadata_hash, validated, configs)
         draft.records.append(StreamsGroupEpochRecord(group.group_id, value))
-        group.shared.surroundings.counts.streams_rebalances += 1
+        group.shared.counts.streams_rebalances += 1
         step.info(
             f"[GroupId {group.group_id}][MemberId {draft.after.member_id}] Bumped streams group epoch to {draft.epoch} "
             f"with metadata hash {metadata_hash} and validated topic epoch {validated}."
@@ -273,14 +252,16 @@ def _update_target(step: Step[Any], draft: _Draft) -> tuple[Tasks, int]:
     if group.is_delayed:
         draft.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, delay_text("initial rebalance delay")))
         return NO_TASKS, group.target_epoch.epoch
-    if group.target_epoch.epoch < draft.epoch:
+    if group.target_epoch.epoch < draft.epoch and group.computing is None:
         reason = wait_reason(group, step.now.wall_ms)
         if reason is None:
             configs = group.config.assignment_configs
-            targets, records = new_target(step, group, draft.epoch, draft.configured, configs, member)
-            draft.records += records
-            return targets.get(member.member_id, NO_TASKS), draft.epoch
-        draft.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, reason))
+            targets = new_target(step, group, draft.epoch, draft.configured, configs, member)
+            if targets is not None:
+                draft.records += target_records(step, group, draft.epoch, targets)
+                return targets.get(member.member_id, NO_TASKS), draft.epoch
+        else:
+            draft.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, reason))
     return group.target_of(member.member_id), group.target_epoch.epoch
 
 

@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-LEAVE_GROUP_EPOCH: Final = -1
-"""A heartbeat with this epoch leaves the group; a member whose assignment has a tombstone has it too."""
-LEAVE_GROUP_STATIC_EPOCH: Final = -2
-"""A static member that leaves for a while: refused by Kafka 4.3, which has no static members in these groups."""
+from kpybroker.core.modern_group.members import LEAVE_GROUP_EPOCH, ModernMember
 
 SubtopologyId = str
 TaskIds = Mapping[SubtopologyId, frozenset[int]]
@@ -119,10 +116,9 @@ GONE: Final = CurrentTasks(LEAVE_GROUP_EPOCH, LEAVE_GROUP_EPOCH)
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsMember:
+class StreamsMember(ModernMember[StreamsMemberMetadata, CurrentTasks]):
     """A member: its id, and its two parts."""
 
-    member_id: str
     metadata: StreamsMemberMetadata = NEW_METADATA
     current: CurrentTasks = NEW_ASSIGNMENT
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kpybroker.core.consumer_group.records import TargetEpoch
+from kpybroker.core.modern_group.records import TargetEpoch
 from kpybroker.core.streams_group.members import CurrentTasks, StreamsMemberMetadata, Tasks
 from kpybroker.core.streams_group.topics.topology import Topology
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kpybroker.core.consumer_group.members import PARTITION_BYTES, TOPIC_BYTES, TOPIC_NAME_BYTES
+from kpybroker.core.modern_group.members import TOPIC_NAME_BYTES, names_bytes, partitions_bytes, texts_bytes
 from kpybroker.core.streams_group.members import StreamsMember, StreamsMemberMetadata, Tasks
 from kpybroker.core.streams_group.topics.topology import Topology
 
@@ -28,7 +28,7 @@ def topology_bytes(topology: Topology) -> int:
     for subtopology in topology.subtopologies.values():
         size += SUBTOPOLOGY_BYTES
         names = (*subtopology.source_topics, *subtopology.source_topic_regex, *subtopology.repartition_sink_topics)
-        size += sum(TOPIC_NAME_BYTES + len(name) for name in names)
+        size += names_bytes(names)
         for topic in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics):
             size += TOPIC_INFO_BYTES + len(topic.name)
             size += sum(TOPIC_NAME_BYTES + len(key) + len(value) for key, value in topic.configs)
@@ -43,13 +43,13 @@ def member_bytes(member: StreamsMember, target: Tasks) -> int:
     kinds = [target.active, target.standby, target.warmup]
     for held in (current.assigned, current.pending_revocation):
         kinds += [held.standby, held.warmup, {name: frozenset(epochs) for name, epochs in held.active.items()}]
-    tasks = sum(TOPIC_BYTES + PARTITION_BYTES * len(indexes) for kind in kinds for indexes in kind.values())
+    tasks = sum(partitions_bytes(kind.values()) for kind in kinds)
     return metadata_bytes(member.member_id, member.metadata) + tasks
 
 
 def metadata_bytes(member_id: str, metadata: StreamsMemberMetadata) -> int:
     """What a member takes that has no tasks."""
-    texts = (
+    texts = texts_bytes(
         member_id,
         metadata.instance_id,
         metadata.rack_id,
@@ -59,4 +59,4 @@ def metadata_bytes(member_id: str, metadata: StreamsMemberMetadata) -> int:
         "" if metadata.endpoint is None else metadata.endpoint.host,
     )
     tags = sum(TOPIC_NAME_BYTES + len(key) + len(value) for key, value in metadata.client_tags)
-    return STREAMS_MEMBER_BYTES + sum(2 * len(text or "") for text in texts) + tags
+    return STREAMS_MEMBER_BYTES + texts + tags

@@ -23,6 +23,8 @@ from kpybroker.core.streams_group.topics.configuring import ConfiguredSubtopolog
 STICKY_ASSIGNOR: Final = "sticky"
 TASKS_PER_SLICE: Final = 500
 """So many tasks are given in a slice."""
+PLAIN_PER_TASK: Final = 4
+"""To look at so many tasks takes as long as to give one."""
 
 TaskId = tuple[SubtopologyId, int]
 Targets = dict[MemberId, Tasks]
@@ -46,10 +48,11 @@ def assign_tasks(
     if not members:
         return {}
     work = _Work(members, subtopologies, standby_replicas)
+    yield from work.prepare(members)
     yield from work.assign_active()
     if standby_replicas > 0:
         yield from work.assign_standby()
-    return work.targets()
+    return (yield from work.targets())
 
 
 @dataclass(slots=True)
@@ -102,17 +105,32 @@ class _Work:
         self._had_standby: dict[TaskId, list[MemberId]] = {}
         self._active: dict[MemberId, set[TaskId]] = {member_id: set() for member_id in members}
         self._standby: dict[MemberId, set[TaskId]] = {member_id: set() for member_id in members}
-        for member_id, member in sorted(members.items()):
-            process = self._processes.setdefault(member.process_id, _Process(member.process_id))
-            process.counts[member_id] = 0
-            self._process_of[member_id] = process
-            self._had_active |= dict.fromkeys(_flat(member.previous.active), member_id)
-            for task in _flat(member.previous.standby):
-                self._had_standby.setdefault(task, []).append(member_id)
         active = sum(one.task_count for one in subtopologies.values())
         standby = standby_replicas * sum(one.task_count for one in subtopologies.values() if one.is_stateful)
         self._active_quota = _Quota(active, len(members))
         self._quota = _Quota(active + standby, len(members))
+        self._done = 0
+
+    def _is_slice_over(self, tasks: int = 1) -> bool:
+        """So many tasks more are done."""
+        self._done += tasks
+        if self._done < TASKS_PER_SLICE:
+            return False
+        self._done = 0
+        return True
+
+    def prepare(self, members: Mapping[MemberId, TaskMember]) -> Slices[None]:
+        """Who had which task, and which member is of which process."""
+        for member_id, member in sorted(members.items()):
+            process = self._processes.setdefault(member.process_id, _Process(member.process_id))
+            process.counts[member_id] = 0
+            self._process_of[member_id] = process
+            active, standby = _flat(member.previous.active), _flat(member.previous.standby)
+            self._had_active |= dict.fromkeys(active, member_id)
+            for task in standby:
+                self._had_standby.setdefault(task, []).append(member_id)
+            if self._is_slice_over((len(active) + len(standby)) // PLAIN_PER_TASK):
+                yield
 
     def _tasks(self, *, is_stateful: bool) -> list[TaskId]:
         """In the order of their partitions, so that the shares are given to all subtopologies alike."""
@@ -141,14 +159,13 @@ class _Work:
 
     def assign_active(self) -> Slices[None]:
         left: list[TaskId] = []
-        done = 0
         for task in self._tasks(is_stateful=False):
             member_id = self._had_active.get(task)
             if member_id is not None and self._count(member_id) < self._active_quota.share:
                 self._give(task, member_id, self._active)
             else:
                 left.append(task)
-            if not (done := done + 1) % TASKS_PER_SLICE:
+            if self._is_slice_over():
                 yield
         rest: list[TaskId] = []
         for task in left:
@@ -157,12 +174,14 @@ class _Work:
                 self._give(task, member_id, self._active)
             else:
                 rest.append(task)
+            if self._is_slice_over():
+                yield
         queue = _Queue(self._processes)
         for task in sorted(rest):
             process = queue.pop()
             self._give(task, process.least_loaded, self._active)
             queue.push(process)
-            if not (done := done + 1) % TASKS_PER_SLICE:
+            if self._is_slice_over():
                 yield
 
     def _with_least_load(self, member_ids: list[MemberId], task: TaskId | None) -> MemberId | None:
@@ -184,7 +203,6 @@ class _Work:
 
     def assign_standby(self) -> Slices[None]:
         left: list[tuple[TaskId, int]] = []
-        done = 0
         for task in reversed(self._tasks(is_stateful=True)):
             for replica in range(self._standby_replicas):
                 member_id = self._standby_candidate(task)
@@ -192,7 +210,7 @@ class _Work:
                     left.append((task, self._standby_replicas - replica))
                     break
                 self._give(task, member_id, self._standby)
-            if not (done := done + 1) % TASKS_PER_SLICE:
+            if self._is_slice_over():
                 yield
         queue = _Queue(self._processes)
         for task, replicas in sorted(left, reverse=True):
@@ -202,7 +220,7 @@ class _Work:
                     break  # more copies than processes
                 self._give(task, process.least_loaded, self._standby)
                 queue.push(process)
-            if not (done := done + 1) % TASKS_PER_SLICE:
+            if self._is_slice_over():
                 yield
 
     def _standby_candidate(self, task: TaskId) -> MemberId | None:
@@ -216,11 +234,15 @@ class _Work:
     def _may_have_standby(self, task: TaskId, member_id: MemberId) -> bool:
         return task not in self._process_of[member_id].tasks and self._count(member_id) < self._quota.share
 
-    def targets(self) -> Targets:
-        return {
-            member_id: Tasks(_by_subtopology(self._active[member_id]), _by_subtopology(self._standby[member_id]))
-            for member_id in self._active
-        }
+    def targets(self) -> Slices[Targets]:
+        """What each member got."""
+        targets: Targets = {}
+        for member_id, active in self._active.items():
+            standby = self._standby[member_id]
+            targets[member_id] = Tasks(_by_subtopology(active), _by_subtopology(standby))
+            if self._is_slice_over((len(active) + len(standby)) // PLAIN_PER_TASK):
+                yield
+        return targets
 
 
 class _Queue:

@@ -6,8 +6,8 @@ and regular expressions for source topics.
 
 from __future__ import annotations
 
-from kpybroker.core.consumer_group.validation import require_text
-from kpybroker.core.streams_group.members import LEAVE_GROUP_STATIC_EPOCH
+from kpybroker.core.modern_group.members import LEAVE_GROUP_STATIC_EPOCH
+from kpybroker.core.modern_group.requests import require_text
 from kpybroker.core.streams_group.topics.topology import Topology
 from kpybroker.core.streams_group.values import StreamsHeartbeat
 from kpybroker.wire.errors import ErrorCode, KafkaError

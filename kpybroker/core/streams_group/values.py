@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from kpybroker.core.budget import UNOWNED, Owner
+from kpybroker.core.modern_group.values import ModernGroupConfig
 from kpybroker.core.streams_group.members import Endpoint, StreamsMember, TaskIds, Tasks
 from kpybroker.core.streams_group.topics.configuring import ConfiguredTopology, Status
 from kpybroker.core.streams_group.topics.topology import TopicInfo, Topology
@@ -30,12 +31,9 @@ class StreamsGroupState(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsGroupConfig:
+class StreamsGroupConfig(ModernGroupConfig):
     """The configuration of one group (resource type GROUP), with Kafka 4.3's defaults."""
 
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
     initial_rebalance_delay_ms: int = 3_000
     standby_replicas: int = 0
 

@@ -71,7 +71,7 @@ COMPLETED_REBALANCE_RATE: Final = OF_PROTOCOLS.attribute(
 GROUP_COUNT: Final = OF_PROTOCOLS.attribute(
     "group-count",
     "groups",
-    "Groups coordinated here, by protocol: classic, consumer or share.",
+    "Groups coordinated here, by protocol: classic, consumer, share or streams.",
     tags=("protocol",),
 )
 CONSUMER_GROUP_COUNT: Final = OF_PROTOCOLS.attribute(
@@ -98,6 +98,22 @@ SHARE_REBALANCES: Final = OF_PROTOCOLS.attribute(
 )
 SHARE_REBALANCE_RATE: Final = OF_PROTOCOLS.attribute(
     "share-group-rebalance-rate",
+    "rebalances/s",
+    "The same a second, of the last half minute.",
+    "Above 0 for minutes: members join and leave in a loop.",
+)
+STREAMS_GROUP_COUNT: Final = OF_PROTOCOLS.attribute(
+    "streams-group-count",
+    "groups",
+    "Streams groups (KIP-1071), by their state.",
+    "A group in NotReady for minutes: topics of its topology are missing. In Reconciling: a member keeps its tasks.",
+    ("state",),
+)
+STREAMS_REBALANCES: Final = OF_PROTOCOLS.attribute(
+    "streams-group-rebalance-count", "rebalances", "Rebalances of streams groups since the start."
+)
+STREAMS_REBALANCE_RATE: Final = OF_PROTOCOLS.attribute(
+    "streams-group-rebalance-rate",
     "rebalances/s",
     "The same a second, of the last half minute.",
     "Above 0 for minutes: members join and leave in a loop.",

@@ -45,6 +45,7 @@ class DemoOptions:
     kpybroker: str
     jars: str | None
     picture: str | None = None
+    funnel: str | None = None
 
 
 def parse(arguments: Sequence[str]) -> DemoOptions:
@@ -53,6 +54,7 @@ def parse(arguments: Sequence[str]) -> DemoOptions:
     parser.add_argument("--log", default=DEFAULT_LOG, metavar="PATH", help="a file or a folder (default: dpkg's log)")
     parser.add_argument("--format", choices=list(FORMATS), help="of the lines (default: guessed)")
     parser.add_argument("--window", default="1 day", help="of the counts (default: 1 day)")
+    parser.add_argument("--funnel", metavar="PAGE,PAGE...", help="count the sessions that come to each page, in order")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="use this broker instead of starting one")
     return DemoOptions(**vars(parser.parse_args(arguments)))
 
@@ -73,6 +75,7 @@ def show(bootstrap: str, options: DemoOptions, place: Path, log: Log) -> None:
         str(place / "checkpoint"),
     ]
     kind = ["--input", f"{name}-lines", "--format", log.format, "--window", options.window]
+    kind += ["--funnel", options.funnel] if options.funnel else []
     job = command("activity", bootstrap, options.jars, *kind, *places)
     print(f"Spark, from topic to topics and Parquet:\n  {shlex.join(job)}", flush=True)
     start = time.monotonic()
@@ -80,7 +83,8 @@ def show(bootstrap: str, options: DemoOptions, place: Path, log: Log) -> None:
     print(f"  done after {time.monotonic() - start:.1f} s\n")
     results = {result: read_json(bootstrap, f"{name}-{result}") for result in tables.RESULTS}
     print(tables.tables(results, log.lines), flush=True)
-    save_picture(options.picture, *panels(results))
+    funnels = read_json(bootstrap, f"{name}-funnels") if options.funnel else []
+    save_picture(options.picture, *panels({**results, "funnels": funnels}))
 
 
 def demo(arguments: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The picture of the demo: the events of each window by page, and the sessions."""
+"""The picture of the demo: the events of each window by page, sessions by hour and by length, and the funnel."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PAGES_MAX, WINDOWS_MAX, SESSIONS_MAX = 6, 24, 500
+HOURS = 24
 OTHERS = "all others"
 
 
 def panels(results: Mapping[str, Sequence[Row]]) -> list[Panel]:
     """Of `results` by name, as `tables.tables` takes them."""
-    return [lambda axes: windows(axes, results["page-counts"]), lambda axes: sessions(axes, results["sessions"])]
+    drawn: list[Panel] = [
+        lambda axes: windows(axes, results["page-counts"]),
+        lambda axes: hours(axes, results["sessions"]),
+        lambda axes: sessions(axes, results["sessions"]),
+    ]
+    return [*drawn, lambda axes: funnel(axes, results["funnels"])] if results.get("funnels") else drawn
 
 
 def windows(axes: Axes, counts: Sequence[Row]) -> None:
@@ -49,6 +55,29 @@ def _events(of_window: Counter[str], page: str, named: Sequence[str]) -> int:
 
 def _label(start: str) -> str:
     return start[:10] if start[11:19] == "00:00:00" else start[5:16].replace("T", " ")
+
+
+def hours(axes: Axes, found: Sequence[Row]) -> None:
+    """A bar for each hour of the day, of the sessions that began in it."""
+    begun = Counter(datetime.fromisoformat(row["session_start"]).hour for row in found)
+    axes.bar(range(HOURS), [begun[hour] for hour in range(HOURS)])
+    axes.set_title("Sessions by the hour in which they began, UTC")
+    axes.set_xticks(range(0, HOURS, 3), [f"{hour:02d}:00" for hour in range(0, HOURS, 3)])
+    axes.set_ylabel("sessions")
+
+
+def funnel(axes: Axes, found: Sequence[Row]) -> None:
+    """A bar for each step, from the first down: how many sessions came to it, and what part that is of the first."""
+    reached: Counter[tuple[int, str]] = Counter()
+    for row in found:
+        reached[row["step"], row["page"]] += row["sessions"]
+    steps = sorted(reached)
+    most = reached[steps[0]]
+    bars = axes.barh([f"{step}. {short(page)}" for step, page in steps], [reached[step] for step in steps])
+    axes.bar_label(bars, [f"{reached[step]}, {reached[step] / most:.0%}" for step in steps], padding=3)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.set_title("Sessions that came to each step of the funnel")
 
 
 def sessions(axes: Axes, found: Sequence[Row]) -> None:

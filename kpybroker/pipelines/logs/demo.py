@@ -22,7 +22,7 @@ from kpybroker.pipelines.demo.options import demo_parser
 from kpybroker.pipelines.demo.pictures import check_picture, save_picture
 from kpybroker.pipelines.demo.spark import command, run_spark
 from kpybroker.pipelines.demo.tables import Row, read_json, table
-from kpybroker.pipelines.logs.picture import ERRORS, panels
+from kpybroker.pipelines.logs.picture import ERRORS, panels, save_lines
 from kpybroker.pipelines.logs.services import SERVICES, running
 from kpybroker.pipelines.logs.source import POLL_S, Shipper, Source
 from kpybroker.pipelines.runtime.event_time import HEARTBEAT_KEY
@@ -54,7 +54,9 @@ def demo(arguments: Sequence[str]) -> None:
             _compute(orders, options.jars, place)
             found = {name: read_json(orders, f"demo-{name}") for name in ("events", "correlated", "bursts")}
             show(found["events"], found["correlated"], found["bursts"])
-            save_picture(options.picture, *panels(found["events"], found["bursts"], WINDOW_S))
+            bursts = sorted(found["bursts"], key=lambda row: str(row["burst_start"]))
+            lines = save_lines(options.picture, found["events"], bursts)
+            save_picture(options.picture, *panels(found["events"], bursts, WINDOW_S, lines))
     print("The brokers have stopped; their data is removed.")
 
 

@@ -80,6 +80,8 @@ ApiName = Literal[
     "WriteShareGroupState",
     "DeleteShareGroupState",
     "ReadShareGroupStateSummary",
+    "StreamsGroupHeartbeat",
+    "StreamsGroupDescribe",
     "DescribeShareGroupOffsets",
     "AlterShareGroupOffsets",
     "DeleteShareGroupOffsets",

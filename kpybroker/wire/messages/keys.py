@@ -82,6 +82,8 @@ class ApiKey(IntEnum):
     WRITE_SHARE_GROUP_STATE = 85
     DELETE_SHARE_GROUP_STATE = 86
     READ_SHARE_GROUP_STATE_SUMMARY = 87
+    STREAMS_GROUP_HEARTBEAT = 88
+    STREAMS_GROUP_DESCRIBE = 89
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
@@ -164,6 +166,8 @@ APIS: dict[ApiKey, tuple[str, int, int, int]] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: ("WriteShareGroupState", 0, 1, 0),
     ApiKey.DELETE_SHARE_GROUP_STATE: ("DeleteShareGroupState", 0, 0, 0),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: ("ReadShareGroupStateSummary", 0, 1, 0),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: ("StreamsGroupHeartbeat", 0, 0, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: ("StreamsGroupDescribe", 0, 0, 0),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: ("DescribeShareGroupOffsets", 0, 1, 0),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: ("AlterShareGroupOffsets", 0, 0, 0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: ("DeleteShareGroupOffsets", 0, 0, 0),

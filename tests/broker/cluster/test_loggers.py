@@ -28,6 +28,17 @@ def test_only_the_brokers_loggers_are_listed() -> None:
     assert not loggers.exists("kafka.test.Unheard")
 
 
+def test_the_level_of_all_of_kafkas_loggers_can_be_changed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = logging.getLogger("kafka")
+    monkeypatch.setattr(logger, "level", logging.NOTSET)
+    logging.getLogger("kafka.test.Below")
+    loggers.check([AlterConfigOp("kafka", OpType.SET, "TRACE"), AlterConfigOp("org.apache.kafka", OpType.SET, "INFO")])
+    loggers.apply([AlterConfigOp("kafka", OpType.SET, "TRACE")])
+    levels = loggers.levels()
+    assert (levels["kafka"], levels["kafka.test.Below"]) == ("TRACE", "TRACE")
+    loggers.put_back()
+
+
 def test_a_logger_that_moved_in_kafka_4_has_both_names(monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = "kafka.log.UnifiedLog", "org.apache.kafka.storage.internals.log.UnifiedLog"
     logger = logging.getLogger(before)

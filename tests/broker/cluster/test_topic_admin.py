@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -152,6 +153,28 @@ async def test_a_configuration_of_a_deleted_topic_is_replaced() -> None:
         await broker.tree.create("/config/topics/t", znodes.encode_config({"retention.ms": "1"}))
         assert await create(broker, NewTopic("t", 1, 1)) == ApiError(ErrorCode.NONE)
         assert znodes.decode_config((await broker.tree.get("/config/topics/t")).data) == {}
+
+
+async def test_a_session_that_ends_is_an_error_of_each_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in Kafka, where a coordinator is then not available: no client is to give up for it."""
+    async with running_broker() as broker:
+        await create(broker, NewTopic("there", 1, 1))
+
+        async def lost(ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
+            return [t.ConnectionLoss()] * len(ops)
+
+        async def expired() -> None:
+            raise t.SessionExpired
+
+        with monkeypatch.context() as away:
+            away.setattr(broker.tree, "submit_many", lost)
+            away.setattr(broker.tree, "wait_until_connected", expired)
+            failed = ErrorCode.UNKNOWN_SERVER_ERROR
+            assert await broker.topics.auto_create(["a", "b"]) == {"a": failed, "b": failed}
+            assert await broker.topics.delete_topics(["there", "other"], 0) == {"there": failed, "other": failed}
+            grown = await broker.topics.create_partitions([NewPartitions("there", 2)], 0)
+            assert grown["there"].code is failed
+        assert broker.metadata.contains("there")
 
 
 async def test_two_requests_to_create_one_topic_create_one() -> None:

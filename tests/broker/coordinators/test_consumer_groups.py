@@ -12,20 +12,13 @@ import trio
 from kpybroker.broker.cluster.metadata_cache import AliveBroker, MetadataSnapshot
 from kpybroker.broker.coordinators.consumer_groups import ConsumerGroupWork, consumer_surroundings
 from kpybroker.broker.coordinators.group_configs import GroupConfigs
-from kpybroker.broker.coordinators.groups import allows_consumer_groups
+from kpybroker.broker.coordinators.groups import allows_groups
 from kpybroker.broker.loop.host import Host
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.values import ConfigError
-from kpybroker.core.consumer_group.values import (
-    ConsumerGroupConfig,
-    ConsumerGroupLimits,
-    MigrationPolicy,
-    ResolvedPattern,
-    ResolvePatterns,
-    TopicMetadata,
-    Topics,
-)
+from kpybroker.core.consumer_group.values import ConsumerGroupLimits, MigrationPolicy, ResolvedPattern, ResolvePatterns
 from kpybroker.core.group.machine import GroupMachine
+from kpybroker.core.modern_group.values import ModernGroupConfig, TopicMetadata, Topics
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
@@ -82,13 +75,13 @@ def test_settings_are_the_brokers_and_the_first_assignor_is_the_default() -> Non
         }
     )
     found = consumer_surroundings(config, GroupConfigs(config).of)
-    assert found.config_of("any") == ConsumerGroupConfig(50_000, 6_000, 7)
+    assert found.config_of("any") == ModernGroupConfig(50_000, 6_000, 7)
     assert (found.limits.max_size, found.limits.regex_refresh_interval_ms) == (3, 20_000)
     assert found.limits.migration_policy is MigrationPolicy.UPGRADE
     assert list(found.assignors) == ["range", "uniform"]
     by_default = consumer_surroundings(BrokerConfig(), GroupConfigs(BrokerConfig()).of)
     assert list(by_default.assignors) == ["uniform", "range"]
-    assert by_default.config_of("any") == ConsumerGroupConfig()
+    assert by_default.config_of("any") == ModernGroupConfig()
     assert by_default.limits == ConsumerGroupLimits()
     assert found.pattern_problem("a.*") is None
     assert found.pattern_problem("(a") == "missing closing )"
@@ -102,7 +95,7 @@ def test_an_assignor_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize(("text", "allowed"), [(None, True), ("classic", False), ("classic,consumer", True)])
 def test_a_broker_that_names_protocols_serves_those_alone(text: str | None, allowed: bool) -> None:
     props = {} if text is None else {"group.coordinator.rebalance.protocols": text}
-    assert allows_consumer_groups(BrokerConfig(props)) is allowed
+    assert allows_groups(BrokerConfig(props), "consumer") is allowed
 
 
 def test_topics_are_as_the_metadata_says() -> None:
@@ -178,10 +171,10 @@ async def test_a_partition_that_is_being_loaded_hears_of_topics_too() -> None:
             broker.groups._on_topics_named(["t"])
             await broker.loaded()
             (machine,) = broker.groups.partitions.machines
-            assert machine._consumers.shared.topics is broker.groups._consumers.topics
+            assert machine._modern.consumers.shared.topics is broker.groups._consumers.topics
 
 
 async def test_a_machine_has_the_topics_before_its_first_heartbeat() -> None:
     async with fake_broker() as broker:
         (machine,) = broker.groups.partitions.machines
-        assert machine._consumers.shared.topics is broker.groups._consumers.topics
+        assert machine._modern.consumers.shared.topics is broker.groups._consumers.topics

@@ -6,7 +6,7 @@ import pytest
 
 from kpybroker.broker.coordinators.group_configs import GroupConfigs
 from kpybroker.config.broker import BrokerConfig
-from kpybroker.core.consumer_group.values import ConsumerGroupConfig
+from kpybroker.core.modern_group.values import ModernGroupConfig
 from kpybroker.wire import znodes
 
 
@@ -17,10 +17,10 @@ def test_a_group_is_found_by_its_name_in_the_tree_until_it_sets_nothing(group_id
     assert "/" not in entity
     assert entity.strip(".")
     configs.update(entity, {"consumer.session.timeout.ms": "50000"})
-    assert configs.of(group_id) == ConsumerGroupConfig(50_000, 5_000, 1_000)
-    assert configs.of("other") == ConsumerGroupConfig()
+    assert configs.of(group_id) == ModernGroupConfig(50_000, 5_000, 1_000)
+    assert configs.of("other") == ModernGroupConfig()
     configs.update(entity, {})
-    assert configs.of(group_id) == ConsumerGroupConfig()
+    assert configs.of(group_id) == ModernGroupConfig()
 
 
 def test_a_new_default_of_the_brokers_holds_at_once_for_groups_without_a_value_of_their_own() -> None:
@@ -32,10 +32,10 @@ def test_a_new_default_of_the_brokers_holds_at_once_for_groups_without_a_value_o
         config.set_dynamic({}, {"group.consumer.assignment.interval.ms": str(interval_ms)})
         assert configs.of("g").assignment_interval_ms == interval_ms
         assert configs.of("own").assignment_interval_ms == 7
-        assert configs.of("other") == ConsumerGroupConfig(45_000, 6_000, interval_ms)
+        assert configs.of("other") == ModernGroupConfig(45_000, 6_000, interval_ms)
     configs.update("other", {})
     config.set_dynamic({}, {})
-    assert configs.of("other") == configs.of("g") == ConsumerGroupConfig()
+    assert configs.of("other") == configs.of("g") == ModernGroupConfig()
 
 
 def test_values_out_of_bounds_are_capped_and_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:

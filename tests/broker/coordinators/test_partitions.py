@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import trio
 
-from kpybroker.core.consumer_group.timers import ConsumerTimers
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import OffsetRecord, Record, RecordVersions, encode_record
 from kpybroker.core.group.timers import Timers
 from kpybroker.core.group.values import DescribeGroup
+from kpybroker.core.modern_group.timers import MemberTimers
 from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.records.builder import build_batch
@@ -56,7 +56,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], 
         monkeypatch.setattr(kind, name, counting)
 
     count(GroupMachine, "replay")
-    count(ConsumerTimers, "start")
+    count(MemberTimers, "start")
     count(Timers, "heartbeat")
 
     def begin(time_slices: Callable[[], int]) -> Counter[tuple[str, int]]:

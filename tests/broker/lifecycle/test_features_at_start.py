@@ -17,7 +17,7 @@ from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 from tests.support.brokers.running_broker import ask, running_broker, settings
 from tests.support.network.memory_transport import MemoryTransport
 
-NEWEST = Finalized({"group.version": 1, "share.version": 1, "transaction.version": 2}, 0)
+NEWEST = Finalized({"group.version": 1, "share.version": 1, "streams.version": 1, "transaction.version": 2}, 0)
 GROUPS = {"group.version": VersionRange(0, 1)}
 FINALIZED = znodes.encode_features(znodes.FinalizedFeatures(True, {"group.version": 1}))
 

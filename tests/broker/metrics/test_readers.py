@@ -27,6 +27,7 @@ from tests.support.storage.batches import batch
 
 OF_MBEANS = {
     *("TopicsReader", "RequestsReader", "NetworkReader", "PartitionsReader", "ReplicationReader", "LogsReader"),
+    "SharesReader",
     *("ControllerReader", "LeadershipReader", "GroupsReader", "StateReader", "ServerReader"),
     *("PurgatoryReader", "ClientMetricsReader"),
 }

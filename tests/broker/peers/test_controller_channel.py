@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from kpybroker.core.controller.events import AllocateProducerIds
+from kpybroker.core.tree import SessionExpired
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -47,6 +48,27 @@ async def test_when_the_controller_stops_the_next_one_is_asked(
         await cluster.stop(1)
         response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
         assert (response.error_code, response.producer_id_start) == (ErrorCode.NONE, 1000)
+        channel.close()
+
+
+async def test_a_controller_that_loses_its_session_asks_again(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Its own ISR changes waited for the next one, if the task that asks for them ended with that."""
+    async with running_cluster(tmp_path, 1) as cluster:
+        broker = cluster.brokers[1]
+        served, failures = broker.controller.ask, [SessionExpired()]
+
+        async def ask(event: AllocateProducerIds) -> object:
+            if failures:
+                raise failures.pop()
+            return await served(event)
+
+        broker.controller.ask = ask  # type: ignore[method-assign,assignment]
+        channel = broker.peers.controller_channel("test")
+        request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=broker.broker_epoch)
+        response = await channel.ask(ApiKey.ALLOCATE_PRODUCER_IDS, request, 0)
+        assert (response.error_code, failures) == (ErrorCode.NONE, [])
         channel.close()
 
 

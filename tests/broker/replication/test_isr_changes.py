@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.peers.controller_channel import ControllerChannel
+from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.support.brokers.leadership import TOPIC_ID, RefusingController, lead, update_metadata
@@ -74,3 +77,26 @@ async def test_a_follower_that_left_the_isr_of_an_idle_partition_joins_again(mon
         with trio.fail_after(60):
             await controller.is_asked.wait()
         assert leader.maximal_isr == {0, 2}
+
+
+async def test_a_change_is_asked_for_again_after_the_task_that_asks_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though nothing else is submitted: the partition waits for the controller's word before it proposes any more."""
+    controller = RefusingController(monkeypatch)
+    refuse, failures = ControllerChannel.ask, [RuntimeError("an error that no one knows")]
+
+    async def ask_once_more(channel: ControllerChannel, api_key: ApiKey, message: Any, version: int) -> Any:
+        if api_key == ApiKey.ALTER_PARTITION and failures:
+            raise failures.pop()
+        return await refuse(channel, api_key, message, version)
+
+    monkeypatch.setattr(ControllerChannel, "ask", ask_once_more)
+    async with running_broker(Path("/logs"), files=LossyFiles()) as broker:
+        await update_metadata(broker, [0, 1, 2])
+        partition = await lead(broker, isr=[0, 2])
+        session = (await fetch(broker, (0, 0), names_it=True)).session_id
+        await fetch(broker, (session, 1), names_it=False)
+        with trio.fail_after(60):
+            await controller.is_asked.wait()
+        assert failures == []
+        assert partition.leader is not None
+        assert partition.leader.pending is not None

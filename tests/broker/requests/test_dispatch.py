@@ -16,7 +16,7 @@ from kpybroker.broker.handlers.groups import list_groups
 from kpybroker.broker.loop.steps import Pending, Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
-from kpybroker.broker.requests.served.apis import CLIENT_METRICS, NEEDS_SHARE_VERSION, SERVED
+from kpybroker.broker.requests.served.apis import CLIENT_METRICS, NEEDS_SHARE_VERSION, NEEDS_STREAMS_VERSION, SERVED
 from kpybroker.broker.requests.stage_times import StageTimes
 from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.core.tree import BadArguments, SystemFailure
@@ -77,7 +77,7 @@ async def test_api_versions_names_all_that_is_served(tmp_path: Path, version: in
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
         response = await ask(broker, request, version)
         listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
-        hidden = CLIENT_METRICS if features else CLIENT_METRICS | NEEDS_SHARE_VERSION
+        hidden = CLIENT_METRICS if features else CLIENT_METRICS | NEEDS_SHARE_VERSION | NEEDS_STREAMS_VERSION
         served = {key: SERVED[key] for key in SERVED if key not in hidden}
         if not features:
             served[ApiKey.CONSUMER_GROUP_HEARTBEAT] = (0, 0)  # as Kafka 3.9
@@ -97,7 +97,7 @@ async def test_clients_that_wait_for_new_group_protocols_find_their_apis(
         response = await ask(broker, request, 3)
         listed = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         without = {ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.LIST_CONFIG_RESOURCES, *CLIENT_METRICS}
-        without |= NEEDS_SHARE_VERSION - {ApiKey.SHARE_GROUP_HEARTBEAT}
+        without |= (NEEDS_SHARE_VERSION | NEEDS_STREAMS_VERSION) - {ApiKey.SHARE_GROUP_HEARTBEAT}
         assert listed == {key: SERVED[key] for key in SERVED if key not in without}
 
 

@@ -26,8 +26,8 @@ KEYS: dict[str, Any] = {
 
 
 @asynccontextmanager
-async def whole_broker(directory: Path) -> AsyncIterator[Broker]:
-    async with running_broker(directory, keeps=True, **KEYS) as broker:
+async def whole_broker(directory: Path, **keys: Any) -> AsyncIterator[Broker]:
+    async with running_broker(directory, keeps=True, **KEYS, **keys) as broker:
         yield broker
 
 

@@ -136,6 +136,30 @@ def test_the_banner_of_a_configured_broker_has_the_clients_settings(tmp_path: Pa
         process.terminate()
         _, err = process.communicate(timeout=60)
     assert "  logins   SCRAM-SHA-256\n" in err
-    assert f"kcat -L -b 127.0.0.1:{port} -X security.protocol=SASL_SSL -X ssl.ca.location=CA.pem" in err
+    command = " ".join(err.replace(" \\\n", "").split())
+    assert f"kcat -L -b 127.0.0.1:{port} -X security.protocol=SASL_SSL -X ssl.ca.location=CA.pem" in command
     assert "PySpark" not in err
     assert "secret" not in err
+
+
+def test_a_doctor_with_the_right_settings_leaves_no_warning_in_the_brokers_log(tmp_path: Path) -> None:
+    wanted = SecurityOptions(tls=True, sasl="scram")
+    files = certificates(tmp_path / "tls", "127.0.0.1")
+    at = {protocol: f"127.0.0.1:{free_port()}" for protocol in ("SASL_SSL", "SSL", "PLAINTEXT")}
+    keys = broker_keys(wanted, files) | {"log.dirs": str(tmp_path / "data"), "broker.id": "0"}
+    keys["listeners"] = ",".join(f"{protocol}://{address}" for protocol, address in at.items())
+    file = tmp_path / "server.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
+    with ready("server", str(file)) as (process, _, _):
+        secured = config_of(tmp_path, logins.java(Login(wanted, "alice", files)))
+        trusting = ("-X", f"ssl.ca.location={files.authority}")
+        for protocol, options in (
+            ("SASL_SSL", ("--command-config", secured)),
+            ("SSL", ("-X", "security.protocol=SSL", *trusting)),
+            ("PLAINTEXT", ()),
+        ):
+            code, out, _ = finish("doctor", at[protocol], *options)
+            assert (code, "nothing is wrong" in out) == (0, True), out
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+    assert "WARN" not in err.partition("[KafkaServer id=0] started")[2]

@@ -34,8 +34,9 @@ def feature(with_features: str, monkeypatch: pytest.MonkeyPatch) -> Run:
 def level(feature: Run) -> tuple[int, int]:
     """(finalized level of group.version, epoch)."""
     found = feature("list", "--format", "json").json
-    row, shares, transactions = found["features"]
+    row, shares, streams, transactions = found["features"]
     assert (shares["feature"], shares["supported"]) == ("share.version", [0, 1])
+    assert (streams["feature"], streams["supported"]) == ("streams.version", [0, 1])
     assert (transactions["feature"], transactions["supported"]) == ("transaction.version", [0, 2])
     assert (row["feature"], row["supported"], row["brokers"]) == ("group.version", [0, 1], {"0": [0, 1]})
     return row["finalized"], found["epoch"]
@@ -43,10 +44,11 @@ def level(feature: Run) -> tuple[int, int]:
 
 def test_levels_are_listed_lowered_and_raised(feature: Run) -> None:
     assert level(feature) == (1, 0)
-    rows = [line.split() for line in feature("list").text.splitlines()[-3:]]
+    rows = [line.split() for line in feature("list").text.splitlines()[-4:]]
     assert rows == [
         ["group.version", "1", "0", "to", "1"],
         ["share.version", "1", "0", "to", "1"],
+        ["streams.version", "1", "0", "to", "1"],
         ["transaction.version", "2", "0", "to", "2"],
     ]
     planned = feature("downgrade", "group.version=0", "--dry-run")
@@ -139,6 +141,6 @@ def test_a_broker_without_features(without_features: Run) -> None:
 
 
 def test_a_feature_that_no_broker_has(feature: Run) -> None:
-    refused = feature("upgrade", "streams.version=1")
+    refused = feature("upgrade", "kraft.version=1")
     assert refused.code == 1
     assert "Local controller 0 does not support this feature" in refused.err

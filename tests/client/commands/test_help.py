@@ -113,3 +113,22 @@ def test_completion_scripts_are_printed_and_name_the_command() -> None:
         assert result.exit_code == 0
         assert f"_KPYBROKER_COMPLETE={shell}_complete" in result.output
     assert CliRunner().invoke(cli, ["completion", "tcsh"]).exit_code == 2
+
+
+def groups(command: click.Command, words: tuple[str, ...], context: click.Context) -> Iterator[tuple[str, ...]]:
+    if isinstance(command, click.Group):
+        yield words
+        for name in command.list_commands(context):
+            if (inner := command.get_command(context, name)) is not None:
+                yield from groups(inner, (*words, name), context)
+
+
+@pytest.mark.parametrize(
+    "words", list(groups(cli, (), click.Context(cli))), ids=lambda words: " ".join(words) or "kpybroker"
+)
+def test_no_summary_is_cut(words: tuple[str, ...]) -> None:
+    output = CliRunner().invoke(cli, [*words, "--help"], prog_name="kpybroker", terminal_width=80).output
+    summaries = output.partition("\nCommands:\n")[2].partition("\n\n")[0]
+    assert len(summaries.splitlines()) >= 2
+    assert "..." not in summaries
+    assert max(map(len, summaries.splitlines())) <= 80

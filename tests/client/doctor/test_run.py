@@ -176,7 +176,7 @@ Metadata: TypeAlias = Callable[[tuple[str, int]], MetadataResponse]
 
 def served_by(metadata: Metadata, run: Run, *words: str, responses: Mapping[ApiKey, Respond] | None = None) -> Result:
     """`doctor` at a server with these responses."""
-    served: dict[ApiKey, Respond] = {**(responses or {}), ApiKey.METADATA: lambda request, version: metadata(address)}
+    served: dict[ApiKey, Respond] = {ApiKey.METADATA: lambda request, version: metadata(address), **(responses or {})}
     with kafka_server(served) as address:
         return run("doctor", at(address), "--format", "json", "--timeout", "2", *words)
 
@@ -271,6 +271,7 @@ LOGIN = ("-X", "security.protocol=SASL_PLAINTEXT", "-X", "sasl.username=u", "-X"
 )
 def test_a_login_that_does_not_fit(run: Run, mechanisms: list[str], words: tuple[str, ...], named: str) -> None:
     responses = sasl_responses(mechanisms, int(ErrorCode.UNSUPPORTED_SASL_MECHANISM))
+    responses[ApiKey.METADATA] = lambda request, version: None  # a listener with logins ends such a connection
     result = served_by(brokers, run, *words, responses=responses)
     assert named in failure(result, "login")["text"]
     assert "a-long-secret" not in result.text + result.err

@@ -24,8 +24,8 @@ SESSION, HEARTBEAT, ASSIGNMENT = (
 def test_every_key_has_a_sentence_and_keys_of_the_broker() -> None:
     assert GROUP_KEYS.keys() == DOCS.keys()
     for key in GROUP_KEYS.values():
-        assert {*(key.bounds or ()), *((key.default,) if key.default else ())} <= BROKER_KEYS.keys()
-        assert (key.default is None) == (key.bounds is None)
+        assert {*(key.bounds or ()), key.default} - {None} <= BROKER_KEYS.keys()
+        assert key.default is not None or key.bounds is None
 
 
 def test_without_values_of_its_own_a_group_has_the_brokers() -> None:
@@ -44,6 +44,11 @@ def test_without_values_of_its_own_a_group_has_the_brokers() -> None:
             "share.isolation.level": "read_uncommitted",
             "share.renew.acknowledge.enable": True,
             "share.assignment.interval.ms": 1_000,
+            "streams.session.timeout.ms": 45_000,
+            "streams.heartbeat.interval.ms": 5_000,
+            "streams.num.standby.replicas": 0,
+            "streams.initial.rebalance.delay.ms": 3_000,
+            "streams.assignment.interval.ms": 1_000,
         },
         [],
     )
@@ -58,7 +63,8 @@ def test_the_default_of_record_locks_is_the_brokers_only_where_it_is_set() -> No
 
 
 @pytest.mark.parametrize(
-    "value", ["latest", "earliest", "by_duration:PT1H", "by_duration:P1DT2H3M4.5S", "by_duration:pt0s"]
+    "value",
+    ["latest", "earliest", "by_duration:PT1H", "by_duration:P1DT2H3M4.5S", "by_duration:pt0s", "by_duration:+P1D"],
 )
 def test_where_a_share_group_may_begin(value: str) -> None:
     assert effective(BrokerConfig(), "g", {"share.auto.offset.reset": value}).values["share.auto.offset.reset"] == value
@@ -85,9 +91,12 @@ def test_where_a_share_group_may_begin(value: str) -> None:
         ),
         ("share.delivery.count.limit", "11", "share.delivery.count.limit must be less than or equal to"),
         ("share.record.lock.duration.ms", "14999", "share.record.lock.duration.ms must be greater than or equal to"),
+        ("streams.num.standby.replicas", "3", "streams.num.standby.replicas must be less than or equal to"),
+        ("streams.session.timeout.ms", "44999", "streams.session.timeout.ms must be greater than or equal to"),
+        ("streams.initial.rebalance.delay.ms", "-1", "Invalid value -1 for configuration streams.initial.rebalance"),
     ],
 )
-def test_what_a_share_group_may_not_set(name: str, value: str, text: str) -> None:
+def test_what_a_group_of_another_kind_may_not_set(name: str, value: str, text: str) -> None:
     with pytest.raises(ConfigError) as refused:
         check_group_props(BrokerConfig(), {name: value})
     assert str(refused.value).startswith(text)
@@ -101,6 +110,7 @@ def test_what_a_share_group_may_not_set(name: str, value: str, text: str) -> Non
         (HEARTBEAT, "1", 5_000, "is below the broker's allowed minimum 5000"),
         (HEARTBEAT, "15001", 15_000, "exceeds the broker's allowed maximum 15000"),
         (ASSIGNMENT, "15001", 15_000, "exceeds the broker's allowed maximum 15000"),
+        ("streams.num.standby.replicas", "3", 2, "exceeds the broker's allowed maximum 2"),
     ],
 )
 def test_what_is_out_of_bounds_is_capped_with_a_warning(name: str, stored: str, capped: int, bound: str) -> None:

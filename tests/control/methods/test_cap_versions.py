@@ -72,7 +72,7 @@ async def test_a_release_has_its_features_and_refuses_the_groups_of_newer_ones(t
         for release, level in {None: 1, "4.0": 1, "3.9": 0, "4.3": 1}.items():
             await cluster.call("cap_versions", as_version=release)
             offered = await ask(cluster[0], ASKED, 4)
-            shares = [] if release == "4.0" else [("share.version", 1)]
+            shares = [] if release == "4.0" else [("share.version", 1), ("streams.version", 1)]
             has = [("group.version", 1), *shares, ("transaction.version", 2)] if level else []
             assert [(one.name, one.max_version) for one in offered.supported_features] == has
             assert [(one.name, one.max_version_level) for one in offered.finalized_features] == has

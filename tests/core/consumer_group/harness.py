@@ -23,7 +23,6 @@ from kpybroker.core.consumer_group.records import (
 )
 from kpybroker.core.consumer_group.target import ComputeTarget
 from kpybroker.core.consumer_group.values import (
-    ConsumerGroupConfig,
     ConsumerGroupLimits,
     ConsumerHeartbeat,
     ConsumerHeartbeatResult,
@@ -33,13 +32,13 @@ from kpybroker.core.consumer_group.values import (
     ResolvedPattern,
     ResolvePatterns,
     Surroundings,
-    TopicMetadata,
 )
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.migration.embedded import parse_assignment
 from kpybroker.core.group.records import GroupRecord, OffsetRecord, RecordVersions, encode_record
 from kpybroker.core.group.values import Join, Sync, SyncResult
 from kpybroker.core.machine import LogLine
+from kpybroker.core.modern_group.values import ModernGroupConfig, TopicMetadata
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
@@ -117,7 +116,7 @@ class ConsumerHarness(Harness):
 
     def __init__(self) -> None:
         super().__init__()
-        self.group_config = ConsumerGroupConfig(assignment_interval_ms=0)
+        self.group_config = ModernGroupConfig(assignment_interval_ms=0)
         self.limits = ConsumerGroupLimits()
         self.assignors: dict[str, Any] = {"contiguous": contiguous, "first": everything_to_first}
         self.topics = Topics(0, ())
@@ -330,7 +329,7 @@ class ConsumerHarness(Harness):
         loaded = replayed(self.log, self.budget)
         for group in loaded.groups.values():
             if group.consumer is not None:
-                group.consumer.shared = self.machine._consumers.shared
+                group.consumer.shared = self.machine._modern.consumers.shared
                 for name in group.consumer._topic_counts:
                     group.consumer.shared.subscribe(group.group_id, name)
         self.machine.groups, self.machine.open_producers = loaded.groups, loaded.open_producers

@@ -13,17 +13,16 @@ from kpybroker.core.consumer_group.members import ClassicMetadata, CurrentAssign
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
     CurrentRecord,
-    GroupEpoch,
     GroupEpochRecord,
     MemberRecord,
     PartitionMetadataRecord,
     PatternRecord,
-    TargetEpoch,
     TargetEpochRecord,
     TargetRecord,
 )
 from kpybroker.core.consumer_group.values import ResolvedPattern
 from kpybroker.core.group.records import decode_record
+from kpybroker.core.modern_group.records import GroupEpoch, TargetEpoch
 from kpybroker.wire.errors import ProtocolError
 from tests.core.group.logs.random_records import CONSUMER_RECORDS
 

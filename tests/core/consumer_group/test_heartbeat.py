@@ -21,16 +21,12 @@ from kpybroker.core.consumer_group.records import (
     TargetEpochRecord,
     TargetRecord,
 )
-from kpybroker.core.consumer_group.values import (
-    ConsumerHeartbeat,
-    ConsumerHeartbeatResult,
-    Surroundings,
-    TopicMetadata,
-)
+from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult, Surroundings
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.step import GroupOutcome
 from kpybroker.core.group.values import GroupConfig
 from kpybroker.core.machine import Now, Write
+from kpybroker.core.modern_group.values import TopicMetadata
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.yield_budget import WorkBudget
 from tests.core.consumer_group.assignors import contiguous

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.core.consumer_group import leaving
-from kpybroker.core.consumer_group.leaving import FENCED_AT_ONCE
 from kpybroker.core.consumer_group.records import GroupEpochRecord, MemberRecord
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import RecordVersions, encode_record
 from kpybroker.core.machine import Now
+from kpybroker.core.modern_group import leaving
+from kpybroker.core.modern_group.leaving import FENCED_AT_ONCE
 from tests.core.consumer_group.harness import ConsumerHarness
 from tests.core.consumer_group.test_heartbeat import settled
 

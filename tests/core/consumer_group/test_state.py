@@ -9,21 +9,18 @@ from hypothesis import strategies as st
 
 from kpybroker.core.assignors.values import run_to_end
 from kpybroker.core.budget import Owner, StateBudget
-from kpybroker.core.consumer_group.leaving import group_tombstones
+from kpybroker.core.consumer_group.leaving import tombstones as consumer_tombstones
 from kpybroker.core.consumer_group.members import GONE, CurrentAssignment, MemberMetadata
 from kpybroker.core.consumer_group.records import (
     CurrentRecord,
-    GroupEpoch,
     GroupEpochRecord,
     MemberRecord,
     PatternRecord,
-    TargetEpoch,
     TargetEpochRecord,
     TargetRecord,
 )
-from kpybroker.core.consumer_group.shared import Shared
-from kpybroker.core.consumer_group.state import NO_TARGET, ConsumerGroup
-from kpybroker.core.consumer_group.timers import LiveMember
+from kpybroker.core.consumer_group.shared import ConsumerShared
+from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.values import (
     ConsumerGroupState,
     ConsumerHeartbeat,
@@ -35,6 +32,8 @@ from kpybroker.core.group.records import GroupRecord, Record, StoredGroup
 from kpybroker.core.group.step import GroupOutcome
 from kpybroker.core.group.values import GroupConfig
 from kpybroker.core.machine import Now
+from kpybroker.core.modern_group.records import NO_TARGET, GroupEpoch, TargetEpoch
+from kpybroker.core.modern_group.timers import LiveMember
 from kpybroker.wire.yield_budget import WorkBudget
 from tests.core.consumer_group.assignors import contiguous
 from tests.core.group.durable import consumer_state
@@ -45,7 +44,7 @@ NOW = Now(1_000, 1.0)
 
 
 def new_group() -> ConsumerGroup:
-    return ConsumerGroup("g", Shared(Surroundings(), StateBudget()))
+    return ConsumerGroup("g", ConsumerShared(Surroundings(), StateBudget()))
 
 
 def machine_of(records: list[Record]) -> GroupMachine:
@@ -90,7 +89,7 @@ def test_any_mix_of_records_is_replayed_and_counted(records: list[Record]) -> No
             assert consumer.members[member_id].metadata.instance_id == instance_id
         for name in consumer._topic_counts:
             subscribed.setdefault(name, set()).add(group_id)
-    assert machine._consumers.shared.groups_by_topic == subscribed
+    assert machine._modern.consumers.shared.groups_by_topic == subscribed
 
 
 @given(st.lists(ALL_RECORDS, max_size=30))
@@ -105,7 +104,7 @@ def test_what_any_mix_left_can_be_served_and_deleted(records: list[Record]) -> N
     group = machine.groups.get("g")
     assert is_classic or (group is not None and group.consumer is not None and "new" in group.consumer.members)
     if group is not None and group.consumer is not None:
-        for record in group_tombstones(group.consumer):
+        for record in consumer_tombstones(group.consumer):
             machine.replay(record, 1_000)
         assert group.consumer is None
         assert "g" not in machine.groups or group.offsets
@@ -205,7 +204,7 @@ def test_topics_of_a_group_as_if_members_came_and_went() -> None:
 
 def test_a_member_is_charged_for_what_it_has() -> None:
     budget = StateBudget()
-    group = ConsumerGroup("g", Shared(Surroundings(), budget))
+    group = ConsumerGroup("g", ConsumerShared(Surroundings(), budget))
     owner = Owner(address="10.0.0.1")
     live: LiveMember = group.live_member("m", owner)
     group.replay(MemberRecord("g", "m", MemberMetadata()))

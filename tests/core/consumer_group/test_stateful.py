@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kpybroker.core.consumer_group import leaving, target
-from kpybroker.core.consumer_group.members import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
+from kpybroker.core.consumer_group import target
 from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.target import ComputeTarget
 from kpybroker.core.consumer_group.values import (
@@ -23,6 +22,8 @@ from kpybroker.core.consumer_group.values import (
     ConsumerHeartbeatResult,
     ResolvePatterns,
 )
+from kpybroker.core.modern_group import leaving
+from kpybroker.core.modern_group.members import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from kpybroker.wire.errors import ErrorCode
 from tests.core.consumer_group.clients import GROUP, Client
 from tests.core.consumer_group.harness import ConsumerHarness

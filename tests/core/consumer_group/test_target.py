@@ -13,8 +13,8 @@ from kpybroker.core.assignors.values import Topics as Counts
 from kpybroker.core.budget import StateBudget
 from kpybroker.core.consumer_group import target
 from kpybroker.core.consumer_group.members import Member, MemberMetadata
-from kpybroker.core.consumer_group.records import MemberRecord, PatternRecord, TargetEpoch, TargetRecord
-from kpybroker.core.consumer_group.shared import Shared
+from kpybroker.core.consumer_group.records import MemberRecord, PatternRecord, TargetRecord
+from kpybroker.core.consumer_group.shared import ConsumerShared
 from kpybroker.core.consumer_group.state import ConsumerGroup
 from kpybroker.core.consumer_group.target import (
     SPECS_PER_SLICE,
@@ -26,8 +26,10 @@ from kpybroker.core.consumer_group.target import (
     on_target_computed,
     target_records,
 )
-from kpybroker.core.consumer_group.values import ConsumerGroupConfig, ResolvedPattern, Surroundings, TopicMetadata
+from kpybroker.core.consumer_group.values import ResolvedPattern, Surroundings
 from kpybroker.core.machine import LogLine, Now, Step
+from kpybroker.core.modern_group.records import TargetEpoch
+from kpybroker.core.modern_group.values import ModernGroupConfig, TopicMetadata
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.core.consumer_group.harness import Topics
 
@@ -44,11 +46,11 @@ class Seen:
         return {member_id: {} for member_id in members}
 
 
-def new_group(config: ConsumerGroupConfig | None = None) -> tuple[ConsumerGroup, Seen]:
+def new_group(config: ModernGroupConfig | None = None) -> tuple[ConsumerGroup, Seen]:
     seen = Seen()
-    settings = ConsumerGroupConfig() if config is None else config
+    settings = ModernGroupConfig() if config is None else config
     surroundings = Surroundings(assignors={"seen": seen}, config_of=lambda group_id: settings)
-    shared = Shared(surroundings, StateBudget())
+    shared = ConsumerShared(surroundings, StateBudget())
     shared.update_topics(Topics(1, [TopicMetadata(T, "t", 3), TopicMetadata(U, "u", 1)]), ["t", "u"], has_new=True)
     return ConsumerGroup("g", shared), seen
 
@@ -69,7 +71,7 @@ def names(*topic_names: str) -> MemberMetadata:
     ],
 )
 def test_when_a_target_is_computed(last: TargetEpoch, interval_ms: int, now_ms: int, expected: bool) -> None:
-    group, _ = new_group(ConsumerGroupConfig(assignment_interval_ms=interval_ms))
+    group, _ = new_group(ModernGroupConfig(assignment_interval_ms=interval_ms))
     group.target_epoch = last
     assert may_compute(group, 2, now_ms) is expected
     group.computing = object()
@@ -170,7 +172,7 @@ def test_a_part_that_is_not_written_ends_the_computation(monkeypatch: pytest.Mon
 
 
 def test_without_an_assignor_the_heartbeat_fails() -> None:
-    group = ConsumerGroup("g", Shared(Surroundings(), StateBudget()))
+    group = ConsumerGroup("g", ConsumerShared(Surroundings(), StateBudget()))
     with pytest.raises(KafkaError) as raised:
         computation(group, 2, MemberMetadata(), Member("a"))
     assert raised.value.code is ErrorCode.UNKNOWN_SERVER_ERROR

@@ -13,16 +13,11 @@ import pytest
 from kpybroker.core.assignors.by_name import ASSIGNORS
 from kpybroker.core.assignors.values import Partitions, run_to_end
 from kpybroker.core.consumer_group.target import ComputeTarget
-from kpybroker.core.consumer_group.values import (
-    ConsumerGroupConfig,
-    ConsumerHeartbeat,
-    ConsumerHeartbeatResult,
-    Surroundings,
-    TopicMetadata,
-)
+from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult, Surroundings
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.values import GroupConfig
 from kpybroker.core.machine import LogLine, Now, Outcome
+from kpybroker.core.modern_group.values import ModernGroupConfig, TopicMetadata
 from kpybroker.wire.errors import ErrorCode
 from tests.core.consumer_group.harness import Topics
 from tests.support.collector import no_collection
@@ -30,8 +25,8 @@ from tests.support.collector import no_collection
 MANY = 10_000
 PARTITIONS = 20
 TOPIC = TopicMetadata(b"t" * 16, "t", PARTITIONS)
-ASSIGNED_ONCE = ConsumerGroupConfig(session_timeout_ms=2**31 - 1, assignment_interval_ms=2**31 - 1)
-ASSIGNED_AT_ONCE = ConsumerGroupConfig(session_timeout_ms=2**31 - 1, assignment_interval_ms=0)
+ASSIGNED_ONCE = ModernGroupConfig(session_timeout_ms=2**31 - 1, assignment_interval_ms=2**31 - 1)
+ASSIGNED_AT_ONCE = ModernGroupConfig(session_timeout_ms=2**31 - 1, assignment_interval_ms=0)
 Member = tuple[str, str]
 """A group and the id of its member."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kpybroker.core.group.state import Group, Member, RebalanceTimer
+from kpybroker.core.group.members import Member, RebalanceTimer
+from kpybroker.core.group.state import Group
 from kpybroker.core.group.timers import TimerKind, Timers
 
 

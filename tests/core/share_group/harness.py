@@ -1,19 +1,15 @@
-"""The harness of consumer groups with what share groups need: their requests, and results of the share coordinator.
-
-After every command the log so far is replayed into a fresh machine, and the budget is what is there.
-"""
+"""The harness of groups of any kind with what share groups need: their requests, results of the share coordinator."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Any
 
 from kpybroker.core.assignors.values import run_to_end
 from kpybroker.core.consumer_group.target import ComputeTarget
 from kpybroker.core.consumer_group.values import Surroundings
 from kpybroker.core.group.machine import GroupMachine
-from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
-from kpybroker.core.share_group.members import SHARE_GROUP_BYTES, member_bytes, partitions_bytes
+from kpybroker.core.modern_group.values import ModernGroupConfig
 from kpybroker.core.share_group.records import (
     SHARE_RECORDS,
     ShareCurrentRecord,
@@ -37,7 +33,6 @@ from kpybroker.core.share_group.values import (
     InitializedPartitions,
     InitializeStates,
     ListInitializedPartitions,
-    ShareGroupConfig,
     ShareGroupLimits,
     ShareHeartbeat,
     ShareHeartbeatResult,
@@ -45,45 +40,18 @@ from kpybroker.core.share_group.values import (
 )
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.yield_budget import WorkBudget
-from tests.core.consumer_group.harness import ConsumerHarness
-from tests.core.group.harness import OWNER, charged_bytes, durable_state
+from tests.core.modern_group.harness import ModernHarness, with_settings
 from tests.support.machine_harness import EPOCH_MS
 
 
-def share_state(machine: GroupMachine) -> dict[str, object]:
-    """What the log decides of each share group."""
-    return {
-        group.group_id: (
-            (group.epoch, group.metadata_hash, group.target_epoch, group.states, group.written_up_to),
-            dict(group.members),
-            dict(group.targets),
-            group.subscribed_topics(),
-        )
-        for group in machine.shares.groups.values()
-    }
-
-
-def share_bytes(machine: GroupMachine) -> int:
-    """What the budget must say of share groups, from what is there."""
-    size = 0
-    for group in machine.shares.groups.values():
-        for live in group.live.values():
-            member = group.members.get(live.member_id)
-            if live.owner == OWNER and member is not None:
-                size += member_bytes(member, group.targets.get(live.member_id, {}))
-        if group.owner == OWNER:
-            size += SHARE_GROUP_BYTES + 2 * len(group.group_id)
-            for topics in () if group.states is None else (group.states.initializing, group.states.initialized):
-                size += partitions_bytes([topic.partitions for topic in topics.values()])
-    return size
-
-
-class ShareHarness(ConsumerHarness):
+class ShareHarness(ModernHarness):
     """`orders` are effects whose results have not come yet."""
 
+    records = SHARE_RECORDS
+    owned = (ShareHeartbeat, AlterShareOffsets)
+
     def __init__(self) -> None:
-        self.share_config = ShareGroupConfig(assignment_interval_ms=0)
+        self.share_config = ModernGroupConfig(assignment_interval_ms=0)
         self.share_limits = ShareGroupLimits()
         self.orders: list[InitializeStates | DeleteStates] = []
         super().__init__()
@@ -96,27 +64,26 @@ class ShareHarness(ConsumerHarness):
             ShareSurroundings(self.share_limits, lambda group_id: self.share_config),
         )
 
-    def check(self) -> None:
-        fresh = self._replayed()
-        assert durable_state(fresh) == durable_state(self.machine)
-        assert share_state(fresh) == share_state(self.machine)
-        assert self.budget.total == charged_bytes(self.machine) + share_bytes(self.machine)
-        for group in self.machine.shares.groups.values():
-            assert self.is_unloaded or group.live.keys() == group.members.keys()
-            check_states(group)
+    # --- of a kind
 
-    def _replayed(self) -> GroupMachine:
-        machine = GroupMachine(self.config)
-        self._replay_into(machine)
-        return machine
+    def groups_of(self, machine: GroupMachine) -> Iterable[ShareGroup]:
+        return machine.shares.groups.values()
 
-    def _replay_into(self, machine: GroupMachine) -> None:
-        for offset, entry in enumerate(self.log):
-            assert len(entry) == 3, "no transactions here"
-            key, value, producer_id = entry
-            record = decode_record(key, value)
-            assert record is not None
-            machine.replay(record, offset, producer_id)
+    def state_of(self, group: ShareGroup) -> object:
+        return (
+            (group.epoch, group.metadata_hash, group.target_epoch, group.states, group.written_up_to),
+            dict(group.members),
+            dict(group.targets),
+            group.subscribed_topics(),
+        )
+
+    def check_group(self, group: ShareGroup) -> None:
+        check_states(group)
+
+    def render_own(self, record: Any) -> str:
+        return self.render_share_record(record)
+
+    # --- the shell's part
 
     def carry_out(self, effect: object) -> None:
         if isinstance(effect, InitializeStates):
@@ -133,21 +100,7 @@ class ShareHarness(ConsumerHarness):
         else:
             super().carry_out(effect)
 
-    def append(self, record: Any, write: Any) -> None:
-        if not isinstance(record, SHARE_RECORDS):
-            super().append(record, write)
-            return
-        key, value = encode_record(record, RecordVersions())
-        assert decode_record(key, value) == record
-        self.machine.replay(record, len(self.log))
-        self.log.append((key, value, -1))
-        self.output.append(f"log {self.render_share_record(record)}")
-
     # --- requests
-
-    def ask(self, ticket: str, request: Any) -> None:
-        owned = isinstance(request, ShareHeartbeat | AlterShareOffsets)
-        super().ask(ticket, replace(request, owner=OWNER) if owned else request)
 
     def request(self, command: str, name: str, arguments: list[str]) -> object:
         match command:
@@ -190,14 +143,11 @@ class ShareHarness(ConsumerHarness):
         self.run(self.machine.on_states_done(effect, errors, self.now))
 
     def do_share_config(self, *settings: str) -> None:
-        values = {key: int(value) for key, value in (setting.split("=") for setting in settings)}
-        self.share_config = replace(self.share_config, **values)
+        self.share_config = with_settings(self.share_config, settings)
 
     def do_share_limits(self, *settings: str) -> None:
-        values = {key: int(value) for key, value in (setting.split("=") for setting in settings)}
-        self.share_limits = replace(self.share_limits, **values)
-        self.machine = self.new_machine()
-        self._tell_topics()
+        self.share_limits = with_settings(self.share_limits, settings)
+        self.renew()
 
     def do_computed(self) -> None:
         effect = next(one for one in self.pending if isinstance(one, ComputeTarget))
@@ -212,14 +162,6 @@ class ShareHarness(ConsumerHarness):
             topic_id = ZERO_UUID if found is None else found.topic_id
             self.run(self.machine.forget_topic(group_id, topic, topic_id, self.now))
 
-    def do_reload(self, *settings: str) -> None:
-        self.resign()
-        assert self.budget.total == 0
-        self.machine = self.new_machine()
-        self._tell_topics()
-        self._replay_into(self.machine)
-        self.run(run_to_end(self.machine.activate(self.machine.ids(), self.now, WorkBudget())))
-
     def do_show_share(self, group_id: str) -> None:
         group = self.machine.shares.groups.get(group_id)
         if group is None:
@@ -229,7 +171,7 @@ class ShareHarness(ConsumerHarness):
         for member in group.members.values():
             current = member.current
             self.output.append(f"  {member.member_id}@{current.member_epoch} {self.names(current.assigned)}")
-        self.output.append(f"  {self._states(group.states)}")
+        self.output.append(f"  {self._states_text(group.states)}")
 
     # --- to text
 
@@ -284,9 +226,9 @@ class ShareHarness(ConsumerHarness):
                 epochs = f"@{value.member_epoch} (was {value.previous_member_epoch})"
                 return f"{head}{epochs} {self.names(value.assigned)}"
             case _:
-                return f"{head} {self._states(value)}"
+                return f"{head} {self._states_text(value)}"
 
-    def _states(self, states: StatePartitions | None) -> str:
+    def _states_text(self, states: StatePartitions | None) -> str:
         if states is None:
             return "no states"
         deleting = " ".join(sorted(map(self._name, states.deleting)))

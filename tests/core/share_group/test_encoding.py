@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpybroker.core.consumer_group.records import GroupEpoch, TargetEpoch
 from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
+from kpybroker.core.modern_group.records import GroupEpoch, TargetEpoch
 from kpybroker.core.share_group.encoding import decode_share_record, encode_share_record
 from kpybroker.core.share_group.members import ShareAssignment, ShareMemberMetadata
 from kpybroker.core.share_group.records import (

@@ -1,20 +1,16 @@
-"""The harness of consumer groups with what streams groups need.
+"""The harness of groups of any kind with what streams groups need.
 
-After every command the log so far is replayed into a fresh machine, the budget is what is there, and no active task has
-two members, nor any task two copies in one process.
+No active task has two members, nor any task two copies in one process.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from kpybroker.core.assignors.values import run_to_end
 from kpybroker.core.consumer_group.values import Surroundings
 from kpybroker.core.group.machine import GroupMachine
-from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
 from kpybroker.core.streams_group.members import CurrentTasks, Endpoint, HeldTasks, TaskEpochs, TaskIds, Tasks
 from kpybroker.core.streams_group.records import (
     STREAMS_RECORDS,
@@ -25,7 +21,6 @@ from kpybroker.core.streams_group.records import (
     StreamsTargetRecord,
     TopologyRecord,
 )
-from kpybroker.core.streams_group.sizes import group_bytes, member_bytes
 from kpybroker.core.streams_group.state import StreamsGroup
 from kpybroker.core.streams_group.topics.topology import Subtopology, TopicInfo, Topology
 from kpybroker.core.streams_group.values import (
@@ -37,9 +32,7 @@ from kpybroker.core.streams_group.values import (
     StreamsSurroundings,
 )
 from kpybroker.wire.errors import ErrorCode
-from kpybroker.wire.yield_budget import WorkBudget
-from tests.core.consumer_group.harness import ConsumerHarness
-from tests.core.group.harness import OWNER, charged_bytes, durable_state
+from tests.core.modern_group.harness import ModernHarness, with_settings
 from tests.core.streams_group.topologies import COUNTING, topology
 from tests.support.machine_harness import EPOCH_MS
 
@@ -56,39 +49,11 @@ TOPOLOGIES: dict[str, Topology] = {
 }
 
 
-def streams_state(machine: GroupMachine) -> dict[str, object]:
-    """What the log decides of each streams group."""
-    return {
-        group.group_id: (
-            (group.epoch, group.metadata_hash, group.validated_topology_epoch, group.assignment_configs),
-            (group.target_epoch, group.topology, group.written_up_to),
-            dict(group.members),
-            dict(group.targets),
-            group.state,
-        )
-        for group in groups_of(machine)
-    }
-
-
-def groups_of(machine: GroupMachine) -> list[StreamsGroup]:
-    return [group.streams for group in machine.groups.values() if group.streams is not None]
-
-
-def streams_bytes(machine: GroupMachine) -> int:
-    """What the budget must say of streams groups, from what is there."""
-    size = 0
-    for group in groups_of(machine):
-        for live in group.live.values():
-            member = group.members.get(live.member_id)
-            if live.owner == OWNER and member is not None:
-                size += member_bytes(member, group.target_of(live.member_id))
-        if group.owner == OWNER:
-            size += group_bytes(group.topology)
-    return size
-
-
-class StreamsHarness(ConsumerHarness):
+class StreamsHarness(ModernHarness):
     """Commands: `streams G id= epoch=`, `describe-streams G`, `streams-config`, `show-streams G`."""
+
+    records = STREAMS_RECORDS
+    owned = (StreamsHeartbeat,)
 
     def __init__(self) -> None:
         self.streams_config = StreamsGroupConfig(assignment_interval_ms=0, initial_rebalance_delay_ms=0)
@@ -103,38 +68,27 @@ class StreamsHarness(ConsumerHarness):
             streams_settings=StreamsSurroundings(self.max_size, lambda group_id: self.streams_config),
         )
 
-    def check(self) -> None:
-        fresh = GroupMachine(self.config)
-        self._replay_into(fresh)
-        assert durable_state(fresh) == durable_state(self.machine)
-        assert streams_state(fresh) == streams_state(self.machine)
-        assert self.budget.total == charged_bytes(self.machine) + streams_bytes(self.machine)
-        for group in groups_of(self.machine):
-            assert self.is_unloaded or group.live.keys() == group.members.keys()
-            check_tasks(group)
+    # --- of a kind
 
-    def _replay_into(self, machine: GroupMachine) -> None:
-        for offset, entry in enumerate(self.log):
-            assert len(entry) == 3, "no transactions here"
-            key, value, producer_id = entry
-            record = decode_record(key, value)
-            assert record is not None
-            machine.replay(record, offset, producer_id)
+    def groups_of(self, machine: GroupMachine) -> list[StreamsGroup]:
+        return [group.streams for group in machine.groups.values() if group.streams is not None]
 
-    def append(self, record: Any, write: Any) -> None:
-        if not isinstance(record, STREAMS_RECORDS):
-            super().append(record, write)
-            return
-        key, value = encode_record(record, RecordVersions())
-        assert decode_record(key, value) == record
-        self.machine.replay(record, len(self.log))
-        self.log.append((key, value, -1))
-        self.output.append(f"log {render_streams_record(record)}")
+    def state_of(self, group: StreamsGroup) -> object:
+        return (
+            (group.epoch, group.metadata_hash, group.validated_topology_epoch, group.assignment_configs),
+            (group.target_epoch, group.topology, group.written_up_to),
+            dict(group.members),
+            dict(group.targets),
+            group.state,
+        )
+
+    def check_group(self, group: StreamsGroup) -> None:
+        check_tasks(group)
+
+    def render_own(self, record: Any) -> str:
+        return render_streams_record(record)
 
     # --- requests
-
-    def ask(self, ticket: str, request: Any) -> None:
-        super().ask(ticket, replace(request, owner=OWNER) if isinstance(request, StreamsHeartbeat) else request)
 
     def request(self, command: str, name: str, arguments: list[str]) -> object:
         match command:
@@ -175,21 +129,11 @@ class StreamsHarness(ConsumerHarness):
     # --- commands
 
     def do_streams_config(self, *settings: str) -> None:
-        values = {key: int(value) for key, value in (setting.split("=") for setting in settings)}
-        self.streams_config = replace(self.streams_config, **values)
+        self.streams_config = with_settings(self.streams_config, settings)
 
     def do_max_size(self, size: str) -> None:
         self.max_size = int(size)
-        self.machine = self.new_machine()
-        self._tell_topics()
-
-    def do_reload(self, *settings: str) -> None:
-        self.resign()
-        assert self.budget.total == 0
-        self.machine = self.new_machine()
-        self._tell_topics()
-        self._replay_into(self.machine)
-        self.run(run_to_end(self.machine.activate(self.machine.ids(), self.now, WorkBudget())))
+        self.renew()
 
     def do_show_streams(self, group_id: str) -> None:
         group = self.machine.groups.get(group_id)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpybroker.core.consumer_group.records import TargetEpoch
+from kpybroker.core.modern_group.records import TargetEpoch
 from kpybroker.core.streams_group.encoding import decode_streams_record, encode_streams_record
 from kpybroker.core.streams_group.members import (
     CurrentTasks,

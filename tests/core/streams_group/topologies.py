@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kpybroker.core.consumer_group.values import TopicMetadata
+from kpybroker.core.modern_group.values import TopicMetadata
 from kpybroker.core.streams_group.topics.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
 
 

@@ -73,7 +73,6 @@ def not_there() -> list[str]:
     """What Kafka has and this has not, with what a client sees."""
     seen = {
         compatibility.KRAFT: "a cluster is coordinated by ZooKeeper or by an embedded tree",
-        compatibility.STREAMS_GROUPS: "Kafka Streams works with classic groups",
     }
     lines = []
     for subject, apis in compatibility.NOT_HERE.items():

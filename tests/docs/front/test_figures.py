@@ -103,6 +103,26 @@ def test_the_minutes_of_a_benchmark_are_those_of_its_last_run(texts: dict[str, s
     assert {one for _, one in said} == {took[1]}, said
 
 
+def test_readme_has_its_parts_in_the_order_of_a_readers_questions() -> None:
+    text = readme.README.read_text(encoding="utf-8")
+    what, _, rest = text.partition("\n\n")[2].partition("\n\n")
+    assert len(re.findall(r"\.(?=\s|$)", what)) == 2, "what it is and for whom, in two sentences"
+    parts = (
+        "```python\n",
+        "```text\n",
+        "![",
+        "```sh\npip install",
+        "**Measured**",
+        "**It works**",
+        "**It does not have**",
+    )
+    places = [rest.index(part) for part in (*parts, "| you want to | read |")]
+    assert places == sorted(places)
+    assert rest.startswith(parts[0])
+    needs = re.findall(r"^\| `((?:pip|make) [^`]+)` \| (.+) \| (.+) \| (.+) \|$", rest, re.MULTILINE)
+    assert [command for command, *_ in needs] == re.findall(r"^((?:pip|make) \S+(?: \.)?)", rest, re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_every_figure_of_the_first_screens_has_a_table(page: str, texts: dict[str, str]) -> None:
     text = texts[page]

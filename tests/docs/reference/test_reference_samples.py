@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from types import ModuleType
 
 import pytest
 
 from kpybroker import pytest_plugin
 from tests.support.programs.pytest_runs import pytest_command, pytest_environment
-from tests.support.programs.samples import ROOT, SAMPLES, module_of
+from tests.support.programs.samples import SAMPLES
+from tests.support.programs.site import public, reference_of_testing
 
 FILES = ("test_life.py", "test_waiting.py", "test_looking.py", "test_faults.py", "test_cluster.py", "test_fixtures.py")
 """With conftest.py next to them."""
@@ -20,21 +20,7 @@ RUN_S_MAX = 300
 @pytest.fixture(scope="module")
 def reference() -> ModuleType:
     pytest.importorskip("sphinx", reason="the docs extra is not installed")
-    sys.path.insert(0, str(ROOT / "docs" / "_ext"))
-    try:
-        return module_of(ROOT / "docs" / "_ext" / "reference.py")
-    finally:
-        sys.path.pop(0)
-
-
-def public(reference: ModuleType) -> set[str]:
-    """Every name that has an entry, but fields of values."""
-    found = {"wait_for", "pytest.mark.kafka", *(node.name for node in reference.fixtures())}
-    for name, cls in reference.classes().items():
-        found.add(name)
-        if not issubclass(cls, BaseException):
-            found |= {f"{name}.{member}" for member in reference.members(cls)}
-    return found
+    return reference_of_testing()
 
 
 def test_every_public_name_has_an_example_and_every_example_a_public_name(reference: ModuleType) -> None:

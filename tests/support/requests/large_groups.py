@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from kpybroker.core.consumer_group.members import CurrentAssignment, MemberMetadata, MemberState
 from kpybroker.core.consumer_group.records import (
     CurrentRecord,
-    GroupEpoch,
     GroupEpochRecord,
     MemberRecord,
-    TargetEpoch,
     TargetEpochRecord,
     TargetRecord,
 )
 from kpybroker.core.group.records import GroupRecord, Record, StoredGroup, StoredMember
+from kpybroker.core.modern_group.records import GroupEpoch, TargetEpoch
 from tests.core.consumer_group.harness import classic_assignment, classic_subscription
 
 EPOCH = 3

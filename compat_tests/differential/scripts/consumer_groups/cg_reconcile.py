@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compat_tests.differential.grouped import commit, part
 from compat_tests.differential.kafka_4.steps import (
     HEARTBEAT,
     beat,
@@ -193,6 +194,25 @@ SCRIPTS = [
         full("a", 4, "{t}"),
         full("a", 5, "{t}", owned={"id": [0]}),
         full("a", 5, "{t}", owned={"id": [0, 1, 2, 3]}),
+        view(),
+    ),
+    next_to_4(
+        "cg-not-acknowledged",
+        HEARTBEAT,
+        "a member that says all it has, before it acknowledged what it was given, gives that up; and acknowledges it",
+        topic(),
+        joins("a", "{t}"),
+        joins("b", "{t}"),
+        beat("b", 3),
+        full("a", 2, "{t}"),
+        view(),
+        beat("b", 3),
+        beat("b", 3, {"id": [2, 3]}),
+        beat("a", 3, {"id": [0, 1, 2, 3]}),
+        commit(part(2, 5), member="a", generation=3, v=9),
+        commit(part(2, 6), member="a", generation=2, v=9),
+        view(),
+        beat("a", 3, {"id": [0, 1]}),
         view(),
     ),
     next_to_4(

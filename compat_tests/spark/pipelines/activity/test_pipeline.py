@@ -417,7 +417,9 @@ def test_the_demo_shows_what_is_in_a_log(broker: Broker, spark: SparkSession, tm
     log = tmp_path / "access.log"
     log.write_text("\n".join(lines))
     more = ["--log", str(log), "--bootstrap-servers", broker.bootstrap, "--jars", str(jars_dir("spark-4.0.0"))]
+    more += ["--funnel", "/*,/*", "--picture", str(tmp_path / "activity.svg")]
     done = run_process([sys.executable, "-m", "kpybroker.pipelines", "demo", "activity", *more], deadline_s=300)
+    assert "Sessions that came to each step of the funnel" in (tmp_path / "activity.svg").read_text()
     expected = Recount(24 * 60 * MINUTE_MS, LATENESS * MINUTE_MS, 30 * MINUTE_MS, TOP)
     events = as_events("access", lines, [(0, n) for n in range(len(lines))])
     expected.batch(events, millis(END_OF_TIME))

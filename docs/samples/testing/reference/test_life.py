@@ -105,11 +105,19 @@ def test_awaitable() -> None:
     # Aio.wait_for
     # Aio.wait_group
     # Aio.wait_assigned
+    # Aio.wait_share_group
+    # Aio.wait_acknowledged
     async def with_a_block() -> None:
         async with Broker(topics=["orders"]) as broker, broker.aio_consumer("billing", "orders"):
             group = await broker.aio.wait_group("billing", members=1)
             assert group == await broker.aio.wait_assigned("billing", "orders")
             await broker.aio.wait_for(lambda: broker.requests("Heartbeat"))
             await broker.aio.call(broker.wait_requests, "JoinGroup")
+            broker.produce("orders", ["resize"])
+            with broker.share_consumer("workers", "orders") as worker:
+                await broker.aio.wait_share_group("workers", members=1)
+                await broker.aio.call(worker.poll, 60)
+                await broker.aio.call(worker.commit_sync, 60)
+            await broker.aio.wait_acknowledged("workers", "orders", [0])
 
     asyncio.run(with_a_block())

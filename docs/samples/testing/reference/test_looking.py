@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from confluent_kafka import AcknowledgeType
 
 from kpybroker.testing import Broker, NotThere, Record
 
@@ -104,9 +105,11 @@ def test_a_share_group(broker: Broker) -> None:
     (order,) = worker.poll(60)
 
     # Brokers.share_group
+    assert broker.share_group("no-such-group") is None
+
+    # Brokers.wait_share_group
     # ShareGroup
-    group = broker.share_group("workers")
-    assert group is not None
+    group = broker.wait_share_group("workers", members=1)
     assert group.acquired("orders", at) == {offset: group.members[0].member_id}
     assert group.delivery_counts("orders", at) == {offset: 1}
     assert group.archived("orders", at) == []
@@ -118,12 +121,23 @@ def test_a_share_group(broker: Broker) -> None:
     assert (held.partition, held.start_offset) == (at, offset)
     assert list(held.records[0].offsets) == [offset]
 
-    # Brokers.assert_acknowledged
+    # ArchivedRecords
+    # ArchivedRecords.offsets
     worker.acknowledge(order)
+    ((other_at, other),) = broker.produce("orders", ["refused"])
+    (refused,) = worker.poll(60)
+    worker.acknowledge(refused, AcknowledgeType.REJECT)
     worker.commit_sync(60)
+    group = broker.wait_acknowledged("workers", "orders", [offset], partition=at)
+    given_up = next(one.archived[0] for one in group.partitions if one.partition == other_at and one.archived)
+    assert (list(given_up.offsets), given_up.reason, given_up.delivery_count) == ([other], "rejected", 1)
+    assert group.why_archived("orders", other_at) == {other: "rejected"}
+
+    # Brokers.assert_acknowledged
     broker.assert_acknowledged("workers", "orders", [offset], partition=at)
-    done = broker.share_group("workers")
-    assert done is not None
+
+    # Brokers.wait_acknowledged
+    done = broker.wait_acknowledged("workers", "orders", [offset], partition=at)
     assert done.is_done("orders", offset, at)
     worker.close()
 

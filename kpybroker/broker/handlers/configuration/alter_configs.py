@@ -33,7 +33,6 @@ LEDGER = Ledger(
     0,
     2,
     {0: "replace a resource's overrides", 1: "throttling after the response", 2: "flexible"},
-    absent="the keys `streams.*` of groups",
 )
 
 _REPLACED = frozenset(

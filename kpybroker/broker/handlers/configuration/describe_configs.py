@@ -47,7 +47,6 @@ LEDGER = Ledger(
         3: "types and documentation (KIP-569)",
         4: "flexible",
     },
-    absent="the keys `streams.*` of groups",
 )
 
 Resource = DescribeConfigsRequest.DescribeConfigsResource

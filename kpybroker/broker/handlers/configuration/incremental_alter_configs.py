@@ -36,7 +36,6 @@ LEDGER = Ledger(
     0,
     1,
     {0: "change single keys; log levels (KIP-412)", 1: "flexible"},
-    absent="the keys `streams.*` of groups",
 )
 
 ResourceResponse = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse

@@ -12,7 +12,7 @@ from kpybroker.broker.requests.clients import client_name, shown
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.features import GROUP_VERSION, SHARE_VERSION
+from kpybroker.core.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -24,6 +24,8 @@ CONSUMER_GROUPS_FROM = 1
 """The level of `group.version` that has consumer groups."""
 SHARE_GROUPS_FROM = 1
 """The level of `share.version` that has share groups."""
+STREAMS_GROUPS_FROM = 1
+"""The level of `streams.version` that has streams groups."""
 CONFIG_OPERATIONS = (Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS)
 
 logger = logging.getLogger("kafka.server.KafkaApis")
@@ -98,6 +100,14 @@ def serves_consumer_groups(broker: Broker, context: RequestContext) -> bool:
 def serves_share_groups(broker: Broker) -> bool:
     """Whether share groups (KIP-932) are served: the finalized level of `share.version` decides."""
     return broker.metadata.snapshot.features.level(SHARE_VERSION) >= SHARE_GROUPS_FROM
+
+
+def serves_streams_groups(broker: Broker) -> bool:
+    """Whether streams groups (KIP-1071) are served: the finalized level of `streams.version` decides, and
+    `group.coordinator.rebalance.protocols` where it is set.
+    """
+    level = broker.metadata.snapshot.features.level(STREAMS_VERSION)
+    return level >= STREAMS_GROUPS_FROM and broker.groups.allows_streams_groups
 
 
 def require_visible(context: RequestContext, names: Collection[str]) -> Steps[None]:

@@ -68,17 +68,20 @@ async def handle(broker: Broker, request: LeaveGroupRequest, context: RequestCon
 async def _leave(broker: Broker, group_id: str, leaving: tuple[LeavingMember, ...]) -> LeaveResult:
     """All of them, a part at a time: others run in between."""
     result: LeaveResult = await broker.groups.ask(Leave(group_id, leaving[:MEMBERS_AT_ONCE]))
-    members = list(result.members)
+    error, members = result.error, list(result.members)
     for start in range(MEMBERS_AT_ONCE, len(leaving), MEMBERS_AT_ONCE):
         await trio.lowlevel.checkpoint()
         more: LeaveResult = await broker.groups.ask(Leave(group_id, leaving[start : start + MEMBERS_AT_ONCE]))
+        error = more.error if error is ErrorCode.NONE else error
         members += more.members
-    return LeaveResult(result.error, tuple(members))
+    return LeaveResult(error, tuple(members))
 
 
 def _only_error(result: LeaveResult) -> ErrorCode:
+    if result.error is not ErrorCode.NONE:
+        return result.error  # there are no members then, if their departure could not be written
     ((_, error),) = result.members
-    return error if result.error is ErrorCode.NONE else result.error
+    return error
 
 
 def error_response(request: LeaveGroupRequest, context: RequestContext, error: KafkaError) -> LeaveGroupResponse:

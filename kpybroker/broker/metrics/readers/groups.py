@@ -49,12 +49,16 @@ COUNTS: Final = (
 """Of Kafka 3.9 too; the last element is the name in `GroupCounts`."""
 CONSUMER_COUNTS: Final = ((c.CONSUMER_REBALANCES, c.CONSUMER_REBALANCE_RATE, "consumer_rebalances"),)
 SHARE_COUNTS: Final = ((c.SHARE_REBALANCES, c.SHARE_REBALANCE_RATE, "share_rebalances"),)
-PROTOCOLS: Final = (("classic",), ("consumer",), ("share",))
+STREAMS_COUNTS: Final = ((c.STREAMS_REBALANCES, c.STREAMS_REBALANCE_RATE, "streams_rebalances"),)
+COUNTS_OF_4: Final = (*COUNTS, *CONSUMER_COUNTS, *SHARE_COUNTS, *STREAMS_COUNTS)
+PROTOCOLS: Final = (("classic",), ("consumer",), ("share",), ("streams",))
 PARTITION_STATES: Final = (("loading",), ("active",), ("failed",))
 CONSUMER_STATES: Final = (("Empty",), ("Assigning",), ("Reconciling",), ("Stable",), ("Dead",))
 """Of consumer groups; a dead one is in no table, here and in Kafka."""
 SHARE_STATES: Final = (("Empty",), ("Stable",), ("Dead",))
 """Of share groups."""
+STREAMS_STATES: Final = (("Empty",), ("NotReady",), ("Assigning",), ("Reconciling",), ("Stable",), ("Dead",))
+"""Of streams groups."""
 
 
 class GroupsReader:
@@ -74,29 +78,31 @@ class GroupsReader:
 
     def _counts(self) -> dict[str, int]:
         built = self._broker.coordinators.built_groups
-        names = [name for _, _, name in COUNTS + CONSUMER_COUNTS + SHARE_COUNTS]
+        names = [name for _, _, name in COUNTS_OF_4]
         return {name: 0 if built is None else getattr(built.counts, name) for name in names}
 
     async def read(self, budget: YieldBudget) -> Sequence[Reading]:
         """The groups that are loaded."""
         groups = list(self._broker.coordinators.loaded_groups)
-        classic = Counter(group.state for group in groups if group.consumer is None)
+        classic = Counter(group.state for group in groups if group.modern is None)
         consumer = Counter(group.consumer.state.value for group in groups if group.consumer is not None)
+        streams = Counter(group.streams.state.value for group in groups if group.streams is not None)
         shares = Counter(group.state.value for group in self._broker.coordinators.loaded_share_groups)
         offsets = sum(len(group.offsets.committed) for group in groups)
         counts = [(family, classic[state]) for state, family in STATES.items()]
-        counted = [len(group.members if group.consumer is None else group.consumer.members) for group in groups]
+        counted = [len(group.members if group.modern is None else group.modern.members) for group in groups]
         members = Reading([(group.group_id,) for group in groups], [(e.MEMBERS, counted)])
         readings = [single((c.NUM_GROUPS, classic.total()), (c.NUM_OFFSETS, offsets), *counts), members]
         if GROUP_VERSION not in self._broker.features.supported:
             return [*readings, single(*self._loads(), *self._rates.cells(COUNTS))]
         return [
             *readings,
-            Reading(PROTOCOLS, [(c.GROUP_COUNT, [classic.total(), consumer.total(), shares.total()])]),
+            Reading(PROTOCOLS, [(c.GROUP_COUNT, [kind.total() for kind in (classic, consumer, shares, streams)])]),
             Reading(CONSUMER_STATES, [(c.CONSUMER_GROUP_COUNT, [consumer[state] for (state,) in CONSUMER_STATES])]),
             Reading(SHARE_STATES, [(c.SHARE_GROUP_COUNT, [shares[state] for (state,) in SHARE_STATES])]),
+            Reading(STREAMS_STATES, [(c.STREAMS_GROUP_COUNT, [streams[state] for (state,) in STREAMS_STATES])]),
             Reading(PARTITION_STATES, [(c.NUM_PARTITIONS, self._partitions())]),
-            single(*self._loads(), *self._rates.cells(COUNTS + CONSUMER_COUNTS + SHARE_COUNTS)),
+            single(*self._loads(), *self._rates.cells(COUNTS_OF_4)),
         ]
 
     def _loads(self) -> list[Cell]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kpybroker.core.features import GROUP_VERSION, NOT_SUPPORTED, SHARE_VERSION, SUPPORTED, Ranges
+from kpybroker.core.features import GROUP_VERSION, NOT_SUPPORTED, SHARE_VERSION, STREAMS_VERSION, SUPPORTED, Ranges
 from kpybroker.wire.api import ApiKey
 
 SERVED: dict[ApiKey, tuple[int, int]] = {
@@ -81,6 +81,8 @@ SERVED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: (0, 1),
     ApiKey.DELETE_SHARE_GROUP_STATE: (0, 0),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: (0, 1),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: (0, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: (0, 0),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: (0, 0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: (0, 0),
@@ -113,6 +115,11 @@ NEEDS_SHARE_VERSION = SHARE_STATES | {
 }
 """Those that are refused by a broker that does not support `share.version`."""
 
+NEEDS_STREAMS_VERSION = frozenset({ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE})
+"""Those that are refused by a broker that does not support `streams.version`. Kafka Streams says so where they are not
+listed.
+"""
+
 JOINS = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.SHARE_GROUP_HEARTBEAT})
 """Those of them that are listed to be refused: clients that did not find them would not say what they wait for."""
 
@@ -142,6 +149,8 @@ def listed_for(
     refused = frozenset() if has_groups else NEEDS_GROUP_VERSION
     if supported.get(SHARE_VERSION, NOT_SUPPORTED).max == 0:
         refused |= NEEDS_SHARE_VERSION
+    if supported.get(STREAMS_VERSION, NOT_SUPPORTED).max == 0:
+        refused |= NEEDS_STREAMS_VERSION
     is_advised = any(name in software for name in ADVISED_SOFTWARE)
     hidden = refused - JOINS if is_advised else refused
     if not has_groups:
@@ -161,6 +170,7 @@ LARGE_RESPONSES = frozenset(
         ApiKey.LIST_GROUPS,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.STREAMS_GROUP_DESCRIBE,
         ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
         ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CONFIGS,

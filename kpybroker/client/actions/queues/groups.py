@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from kpybroker.client.actions.lag import Behind
 from kpybroker.client.actions.partitions import Place, bounds, known, parse_places
-from kpybroker.client.connect import sasl
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import CommandError, Failures, note, usage
-from kpybroker.client.connect.raw_groups import RawGroup, RawMember
+from kpybroker.client.connect.errors import CommandError, Failures, usage
+from kpybroker.client.connect.groups.listing import SHARE, can_ask
+from kpybroker.client.connect.groups.raw_groups import RawGroup, RawMember
 from kpybroker.client.share import groups as share
-from kpybroker.client.share.groups import SHARE, ShareOffset
+from kpybroker.client.share.groups import ShareOffset
 from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output
 
@@ -43,36 +43,17 @@ DELETED: Final = (
 )
 
 
-def _can_ask(cluster: Cluster) -> bool:
-    """Whether our own connections can log in: they know fewer mechanisms than librdkafka."""
-    settings = cluster.settings
-    return not settings.protocol.startswith("SASL") or sasl.is_known(settings.properties)
-
-
-def listed(cluster: Cluster, failures: Failures) -> dict[str, RawGroup]:
-    """The share groups by name; only what a listing has of them."""
-    if not _can_ask(cluster):
-        note(f"note: with sasl.mechanism={sasl.mechanism(cluster.settings.properties)} share groups are not listed")
-        return {}
-    try:
-        states = share.list_groups(cluster.settings, failures)
-    except CommandError as error:
-        failures.add("share groups were not listed", error)
-        return {}
-    return {name: RawGroup(state, SHARE, "", -1, []) for name, state in states.items()}
-
-
 def described(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup | CommandError]:
     """Those of these names that are share groups, or why that is not known."""
     try:
-        return share.describe(cluster.settings, names) if names and _can_ask(cluster) else {}
+        return share.describe(cluster.settings, names) if names and can_ask(cluster.settings) else {}
     except CommandError as error:
         return dict.fromkeys(names, error)
 
 
 def is_share_group(cluster: Cluster, name: str) -> bool:
     """Whether this is a share group. Raises CommandError if that is not known."""
-    found = share.describe(cluster.settings, [name]).get(name) if _can_ask(cluster) else None
+    found = share.describe(cluster.settings, [name]).get(name) if can_ask(cluster.settings) else None
     if isinstance(found, CommandError):
         raise found
     return found is not None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kpybroker.client.commands.options import client_command, examples, output_option, stacked
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -27,7 +28,7 @@ entity_options = stacked(
 )
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def quota() -> None:
     """Quotas of users, client ids and addresses: list, set, unset."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kpybroker.client.commands.options import client_command, examples, execute_option, output_option
+from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
     from kpybroker.client.connect.settings import Connection
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
-@click.group()
+@click.group(cls=WholeGroup)
 def user() -> None:
     """Users with SCRAM credentials: list, set, delete."""
 

@@ -6,22 +6,16 @@ streams group with its first heartbeat, and an empty streams group a classic one
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 from kpybroker.core.budget import UNOWNED, StateBudget
-from kpybroker.core.consumer_group.heartbeat import write_error
-from kpybroker.core.consumer_group.shared import Shared
-from kpybroker.core.consumer_group.timers import LiveMember, TimerKind
 from kpybroker.core.consumer_group.values import (
     ConsumerHeartbeat,
     ConsumerHeartbeatResult,
     DescribeConsumerGroup,
     DescribedConsumerGroup,
-    Surroundings,
-    Topics,
 )
 from kpybroker.core.group.committing import commit_offsets, delete_group, delete_offsets, fetch_offsets
 from kpybroker.core.group.records import GroupRecord
@@ -45,6 +39,10 @@ from kpybroker.core.group.values import (
     SyncResult,
 )
 from kpybroker.core.machine import Ticket
+from kpybroker.core.modern_group.leaving import pop_due
+from kpybroker.core.modern_group.requests import respond
+from kpybroker.core.modern_group.shared import Shared
+from kpybroker.core.modern_group.values import GroupCounts
 from kpybroker.core.streams_group.heartbeat import heartbeat
 from kpybroker.core.streams_group.leaving import on_timers, start_rebalance_timer
 from kpybroker.core.streams_group.members import StreamsMemberMetadata
@@ -76,10 +74,10 @@ class StreamsGroups:
 
     __slots__ = ("_budget", "_settings", "_unborn", "shared")
 
-    def __init__(self, settings: StreamsSurroundings, surroundings: Surroundings, budget: StateBudget) -> None:
+    def __init__(self, settings: StreamsSurroundings, counts: GroupCounts, budget: StateBudget) -> None:
         self._settings = settings
         self._budget = budget
-        self.shared = Shared(surroundings, budget)
+        self.shared = Shared(counts, budget)
         self._unborn: StreamsGroup | None = None
 
     # --- requests
@@ -97,7 +95,7 @@ class StreamsGroups:
             text = f"Group {request.group_id} {kind}."
             step.reply(ticket, DescribedStreamsGroup(NOT_FOUND, text))
         else:
-            step.read(streams.written_up_to, partial(_on_described, describe(streams), ticket))
+            step.read(streams.written_up_to, partial(respond, ticket, describe(streams)))
 
     def _heartbeat(
         self, step: GroupStep, group: Group | None, request: StreamsHeartbeat, ticket: Ticket, *, is_share: bool
@@ -140,26 +138,16 @@ class StreamsGroups:
         step.info(f"[GroupId {group_id}] Converted the empty classic group to a streams group.")
         return StreamsGroup(group_id, self.shared, self._settings), [GroupRecord(group_id, None)]
 
-    # --- time and topics
+    # --- time
 
     def expire(self, step: GroupStep, groups: Mapping[str, Group]) -> None:
         """Run the timers that are due."""
-        due: defaultdict[str, list[tuple[TimerKind, LiveMember]]] = defaultdict(list)
-        for kind, live in self.shared.timers.pop_due(step.now.monotonic):
-            due[live.group_id].append((kind, live))
+        due = pop_due(self.shared.timers, step.now.monotonic)
         for streams in of_streams(groups, due):
             ended = due[streams.group_id]
-            known = streams.live
-            on_timers(step, streams, [(kind, live) for kind, live in ended if known.get(live.member_id) is live])
+            on_timers(step, streams, ended)
             if any(live is streams.initial for _, live in ended):
                 on_initial_delay_ended(step, streams)
-
-    def on_topics_changed(
-        self, groups: Mapping[str, Group], topics: Topics, changed: Iterable[str], *, has_new: bool
-    ) -> None:
-        """There is new metadata, in which some topics were made, altered or deleted."""
-        for streams in of_streams(groups, self.shared.update_topics(topics, changed, has_new=has_new)):
-            streams.metadata_checked_epoch = None
 
     # --- the log
 
@@ -208,10 +196,6 @@ def describe(group: StreamsGroup) -> DescribedStreamsGroup:
         members=tuple(group.members.values()),
         targets=dict(group.targets),
     )
-
-
-def _on_described(result: DescribedStreamsGroup, ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
-    step.reply(ticket, result if error is ErrorCode.NONE else DescribedStreamsGroup(write_error(error)))
 
 
 def _heartbeat_bytes(group: StreamsGroup, request: StreamsHeartbeat) -> int:

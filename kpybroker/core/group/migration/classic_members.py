@@ -19,12 +19,10 @@ from kpybroker.core.consumer_group.heartbeat import (
     reconcile_draft,
     update_member,
     write_draft,
-    write_error,
 )
-from kpybroker.core.consumer_group.leaving import member_or_raise, static_or_raise
+from kpybroker.core.consumer_group.leaving import static_or_raise
 from kpybroker.core.consumer_group.members import ClassicMetadata, Member, MemberState
 from kpybroker.core.consumer_group.state import ConsumerGroup
-from kpybroker.core.consumer_group.timers import TimerKind
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, MigrationPolicy
 from kpybroker.core.group.migration.downgrade import downgrade_with, may_downgrade
 from kpybroker.core.group.migration.embedded import encode_assignment, parse_subscription
@@ -40,6 +38,8 @@ from kpybroker.core.group.values import (
     SyncResult,
 )
 from kpybroker.core.machine import Ticket
+from kpybroker.core.modern_group.requests import member_or_raise, write_error
+from kpybroker.core.modern_group.timers import TimerKind
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 # --- JoinGroup
@@ -146,7 +146,7 @@ def _on_joined(draft: Draft, result: JoinResult, ticket: Ticket, step: GroupStep
     if live is not None:  # else it has gone since, or the group is a classic one
         timers, now = group.shared.timers, step.now.monotonic
         timers.stop(TimerKind.JOIN, live)
-        group.start_session(live, member.metadata, now)
+        group.start_session(live, now, member.metadata.session_timeout_ms)
         timers.start(TimerKind.SYNC, live, now + member.metadata.rebalance_timeout_ms / 1000)
     step.reply(ticket, result)
 
@@ -187,7 +187,7 @@ def _on_synced(
     live = group.live.get(member.member_id)
     if live is not None:
         group.shared.timers.stop(TimerKind.SYNC, live)
-        group.start_session(live, member.metadata, step.now.monotonic)
+        group.start_session(live, step.now.monotonic, member.metadata.session_timeout_ms)
     step.reply(ticket, result)
 
 
@@ -202,7 +202,7 @@ def heartbeat(step: GroupStep, group: ConsumerGroup, request: Heartbeat, ticket:
         step.reply(ticket, error.code)
         return
     live = group.live_member(member.member_id, UNOWNED)
-    group.start_session(live, member.metadata, step.now.monotonic)
+    group.start_session(live, step.now.monotonic, member.metadata.session_timeout_ms)
     result = ErrorCode.NONE
     if _must_rejoin(group, member):
         result = ErrorCode.REBALANCE_IN_PROGRESS

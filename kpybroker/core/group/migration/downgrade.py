@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from kpybroker.core.budget import UNOWNED
-from kpybroker.core.consumer_group.leaving import group_tombstones
+from kpybroker.core.consumer_group.leaving import tombstones as consumer_tombstones
 from kpybroker.core.consumer_group.members import Member, held
 from kpybroker.core.consumer_group.state import ConsumerGroup
+from kpybroker.core.group.members import Member as ClassicMember
 from kpybroker.core.group.migration.embedded import encode_assignment
 from kpybroker.core.group.rebalance import prepare_rebalance, restart_session
 from kpybroker.core.group.records import GroupRecord, Record, StoredGroup
 from kpybroker.core.group.state import Group
-from kpybroker.core.group.state import Member as ClassicMember
 from kpybroker.core.group.step import GroupStep
 from kpybroker.core.group.values import CONSUMER_PROTOCOL_TYPE, GroupState
 
@@ -136,7 +136,7 @@ def _convert(
     later = GroupStep(step.now, step.config, step.timers, step.counts)
     group.successor = Successor(group.group_id, stored, partial(_begin, later, planned, reason))
     step.info(f"[GroupId {group.group_id}] Converted the consumer group to a classic group. {reason or ''}".rstrip())
-    return [*group_tombstones(group, renamed or {}), GroupRecord(group.group_id, stored)]
+    return [*consumer_tombstones(group, renamed or {}), GroupRecord(group.group_id, stored)]
 
 
 def _begin(step: GroupStep, planned: Group, reason: str | None, group: Group) -> None:

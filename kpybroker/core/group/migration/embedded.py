@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from kpybroker.core.assignors.values import Partitions, TopicId
-from kpybroker.core.consumer_group.values import Topics
+from kpybroker.core.modern_group.values import Topics
 from kpybroker.wire.codec import decode, encode
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment

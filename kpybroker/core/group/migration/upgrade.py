@@ -15,29 +15,28 @@ from kpybroker.core.consumer_group.members import ClassicMetadata, CurrentAssign
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
     CurrentRecord,
-    GroupEpoch,
     GroupEpochRecord,
     MemberRecord,
-    TargetEpoch,
     TargetEpochRecord,
     TargetRecord,
 )
-from kpybroker.core.consumer_group.shared import Shared
-from kpybroker.core.consumer_group.state import FIRST_EPOCH, ConsumerGroup
+from kpybroker.core.consumer_group.shared import ConsumerShared
+from kpybroker.core.consumer_group.state import ConsumerGroup
+from kpybroker.core.group.members import Member as FormerMember
 from kpybroker.core.group.migration.embedded import Subscription, parse_assignment, parse_subscription
 from kpybroker.core.group.rebalance import respond_to_join, respond_to_sync
 from kpybroker.core.group.records import GroupRecord, Record
 from kpybroker.core.group.state import Group
-from kpybroker.core.group.state import Member as FormerMember
 from kpybroker.core.group.step import GroupStep
 from kpybroker.core.group.values import CONSUMER_PROTOCOL_TYPE, GroupState, JoinResult, SyncResult
+from kpybroker.core.modern_group.records import FIRST_EPOCH, GroupEpoch, TargetEpoch
 from kpybroker.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 NO_HASH: Final = 0
 """That of no topics: the joining member finds another one, and takes the group to its next epoch."""
 
 
-def upgraded(step: GroupStep, group: Group, shared: Shared) -> tuple[ConsumerGroup, list[Record]]:
+def upgraded(step: GroupStep, group: Group, shared: ConsumerShared) -> tuple[ConsumerGroup, list[Record]]:
     """The consumer group that a classic one will be, with sessions that run, and the records that make it one.
 
     Raises GROUP_ID_NOT_FOUND where the group stays what it is.
@@ -52,7 +51,7 @@ def upgraded(step: GroupStep, group: Group, shared: Shared) -> tuple[ConsumerGro
     for record in records:
         consumer.replay(record)
     for live in consumer.live.values():
-        consumer.start_session(live, consumer.members[live.member_id].metadata, step.now.monotonic)
+        consumer.start_session(live, step.now.monotonic, consumer.members[live.member_id].metadata.session_timeout_ms)
     step.info(f"[GroupId {group.group_id}] Converted the classic group to a consumer group.")
     return consumer, [GroupRecord(group.group_id, None), *records]
 
@@ -65,7 +64,7 @@ def end_rebalance(step: GroupStep, group: Group) -> None:
         respond_to_sync(step, group, member_id, SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
 
 
-def _problem(group: Group, shared: Shared) -> str | None:
+def _problem(group: Group, shared: ConsumerShared) -> str | None:
     limits = shared.surroundings.limits
     if not limits.migration_policy.allows_upgrade:
         return "online upgrade is disabled"
@@ -83,7 +82,7 @@ def _refused(group: Group, problem: str) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, text)
 
 
-def _records(group: Group, shared: Shared) -> list[ConsumerRecord]:
+def _records(group: Group, shared: ConsumerShared) -> list[ConsumerRecord]:
     """All of the group, in the order that Kafka writes."""
     # In the first rebalance there is no generation yet, nor a protocol.
     epoch = max(group.generation_id, FIRST_EPOCH)
@@ -114,7 +113,7 @@ class _Parsed:
     assigned: Partitions
 
 
-def _parse(group: Group, former: FormerMember, protocol: str, shared: Shared) -> _Parsed:
+def _parse(group: Group, former: FormerMember, protocol: str, shared: ConsumerShared) -> _Parsed:
     try:
         assigned, has_user_data = parse_assignment(former.assignment, shared.topics)
         subscription = parse_subscription(former.metadata(protocol), shared.topics)

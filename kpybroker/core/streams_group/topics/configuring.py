@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
 
-from kpybroker.core.consumer_group.values import Topics
+from kpybroker.core.modern_group.values import Topics
 from kpybroker.core.streams_group.members import SubtopologyId
 from kpybroker.core.streams_group.topics.topology import Subtopology, TopicInfo, Topology
 from kpybroker.wire.errors import ErrorCode, KafkaError

@@ -71,13 +71,14 @@ async def test_the_epoch_rises_with_every_change_and_a_restart_keeps_it(tmp_path
 
 @pytest.mark.parametrize("release", KAFKA_VERSIONS)
 async def test_a_broker_in_the_place_of_a_release_lists_what_that_served(tmp_path: Path, release: str) -> None:
-    supported = {**GROUPS, "share.version": VersionRange(0, 1)}
+    supported = {**GROUPS, "share.version": VersionRange(0, 1), "streams.version": VersionRange(0, 1)}
     async with running_broker(tmp_path, features=supported, kpybroker_kafka_version=release) as broker:
         response = await api_versions(broker, 4)
         unlisted = {ApiKey.CONSUMER_GROUP_DESCRIBE} if release == "3.9" else CLIENT_METRICS  # no one subscribes
         expected = capped(SERVED, versions_of(release))
         assert listed(response) == {key: expected[key] for key in expected.keys() - unlisted}
-        levels = {"3.9": {}, "4.0": {"group.version": 1}}.get(release, {"group.version": 1, "share.version": 1})
+        since = {"group.version": "4.0", "share.version": "4.1", "streams.version": "4.2"}
+        levels = {name: 1 for name, first in since.items() if release >= first}
         assert features(response)[1] == {name: (level, level) for name, level in levels.items()}
         assert features(response)[0] == {name: (0, level) for name, level in levels.items()}
         assert BETWEEN_BROKERS.isdisjoint(listed(response)) == (release != "3.9")

@@ -6,6 +6,7 @@ import pytest
 
 from kpybroker.broker.handlers.groups import join_group, leave_group
 from kpybroker.core.authorizer import Operation, ResourceType
+from kpybroker.core.group.values import Leave, LeaveResult
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.leave_group import LeaveGroupRequest
 from tests.broker.handlers.groups.group_scenarios import join_request, stable_member
@@ -35,6 +36,27 @@ async def test_several_members_each_with_its_error(version: int) -> None:
             ("", "i", ErrorCode.NONE),
             (joined.member_id, None, ErrorCode.UNKNOWN_MEMBER_ID),
         ]
+
+
+@pytest.mark.parametrize("version", versions(leave_group))
+async def test_a_departure_that_could_not_be_written_is_an_error_on_top(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then a consumer group names no members, whether the first part of many failed or a later one."""
+    async with fake_broker() as broker:
+
+        async def ask(request: Leave) -> LeaveResult:
+            if request.members[0].member_id == "fails":
+                return LeaveResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return LeaveResult(ErrorCode.NONE, tuple((one, ErrorCode.NONE) for one in request.members))
+
+        monkeypatch.setattr(broker.groups, "ask", ask)
+        monkeypatch.setattr(leave_group, "MEMBERS_AT_ONCE", 1)
+        members = [Member(member_id=name) for name in ("leaves", "fails", "leaves")]
+        request = LeaveGroupRequest(group_id="g", **({"members": members} if version >= 3 else {"member_id": "fails"}))
+        response = await call(broker, leave_group, request, version)
+        assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert [one.member_id for one in response.members] == (["leaves", "leaves"] if version >= 3 else [])
 
 
 @pytest.mark.parametrize("version", versions(leave_group))

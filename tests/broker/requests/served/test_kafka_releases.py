@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from kpybroker.broker.requests.served.apis import CLIENT_METRICS, NEEDS_SHARE_VERSION, SERVED
+from kpybroker.broker.requests.served.apis import CLIENT_METRICS, NEEDS_SHARE_VERSION, NEEDS_STREAMS_VERSION, SERVED
 from kpybroker.broker.requests.served.kafka_releases import (
     BETWEEN_BROKERS,
     RELEASES,
@@ -30,7 +30,7 @@ def test_versions_only_grow_from_release_to_release() -> None:
 def test_a_cap_at_the_reference_changes_only_what_we_serve_beyond_it() -> None:
     cap = capped(SERVED, versions_of("3.9"))
     beyond = {ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.LIST_CONFIG_RESOURCES}
-    assert SERVED.keys() - cap.keys() == beyond | CLIENT_METRICS | NEEDS_SHARE_VERSION
+    assert SERVED.keys() - cap.keys() == beyond | CLIENT_METRICS | NEEDS_SHARE_VERSION | NEEDS_STREAMS_VERSION
     changed = {key for key in cap if SERVED[key] != cap[key]}
     of_records = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA}
     of_transactions = {ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS, ApiKey.TXN_OFFSET_COMMIT, ApiKey.LIST_TRANSACTIONS}
@@ -66,6 +66,8 @@ def test_since_2_4_a_client_learns_which_versions_of_api_versions_are_served() -
 
 
 def test_a_release_supports_the_levels_that_it_had() -> None:
-    assert levels_of("3.9") == {"group.version": 0, "transaction.version": 0, "share.version": 0}
-    assert levels_of("4.0") == {"group.version": 1, "transaction.version": 2, "share.version": 0}
-    assert levels_of("4.1") == levels_of("4.3") == {"group.version": 1, "transaction.version": 2, "share.version": 1}
+    features = ("group.version", "transaction.version", "share.version", "streams.version")
+    assert levels_of("3.9") == dict.fromkeys(features, 0)
+    assert levels_of("4.0") == dict(zip(features, (1, 2, 0, 0), strict=True))
+    assert levels_of("4.1") == dict(zip(features, (1, 2, 1, 0), strict=True))
+    assert levels_of("4.2") == levels_of("4.3") == dict(zip(features, (1, 2, 1, 1), strict=True))

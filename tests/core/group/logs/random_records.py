@@ -8,17 +8,16 @@ from kpybroker.core.consumer_group.members import ClassicMetadata, CurrentAssign
 from kpybroker.core.consumer_group.records import (
     ConsumerRecord,
     CurrentRecord,
-    GroupEpoch,
     GroupEpochRecord,
     MemberRecord,
     PartitionMetadataRecord,
     PatternRecord,
-    TargetEpoch,
     TargetEpochRecord,
     TargetRecord,
 )
 from kpybroker.core.consumer_group.values import ResolvedPattern
 from kpybroker.core.group.records import GroupRecord, OffsetRecord, StoredGroup
+from kpybroker.core.modern_group.records import GroupEpoch, TargetEpoch
 from kpybroker.core.offsets.values import OffsetAndMetadata
 
 INT32 = st.integers(-(2**31), 2**31 - 1)

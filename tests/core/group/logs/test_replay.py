@@ -11,7 +11,6 @@ from hypothesis import given, settings
 
 from kpybroker.core.consumer_group.members import (
     GONE,
-    LEAVE_GROUP_EPOCH,
     NEW_ASSIGNMENT,
     NEW_METADATA,
     ClassicMetadata,
@@ -23,7 +22,6 @@ from kpybroker.core.consumer_group.members import (
 )
 from kpybroker.core.consumer_group.records import (
     CurrentRecord,
-    GroupEpoch,
     GroupEpochRecord,
     MemberRecord,
     TargetEpochRecord,
@@ -43,6 +41,8 @@ from kpybroker.core.group.records import (
 )
 from kpybroker.core.group.state import Group
 from kpybroker.core.group.values import DeleteGroup, DescribeGroup, FetchOffsets, GroupConfig, Heartbeat, Sync
+from kpybroker.core.modern_group.members import LEAVE_GROUP_EPOCH
+from kpybroker.core.modern_group.records import GroupEpoch
 from kpybroker.core.offsets.store import CommittedOffset
 from kpybroker.wire.errors import ErrorCode, ProtocolError
 from tests.core.consumer_group.clients import GROUP, Client

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.core.consumer_group.values import TopicMetadata
 from kpybroker.core.group.migration.embedded import (
     NEWEST,
     Subscription,
@@ -12,6 +11,7 @@ from kpybroker.core.group.migration.embedded import (
     parse_assignment,
     parse_subscription,
 )
+from kpybroker.core.modern_group.values import TopicMetadata
 from kpybroker.wire.codec import encode
 from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from kpybroker.core.consumer_group.members import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult, MigrationPolicy
 from kpybroker.core.group.values import Join, Leave, LeavingMember
+from kpybroker.core.modern_group.members import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from tests.core.consumer_group.clients import GROUP, Client
 from tests.core.consumer_group.harness import ConsumerHarness
 from tests.core.group.migration.clients import ClassicClient

@@ -118,7 +118,8 @@ final class WireObjects {
             "numPartitions", call -> Optional.of(partitions(cluster, port.get(), call.getArgument(0)).size()).filter(n -> n > 0),
             "contains", call -> call.getArgument(0) instanceof String topic
                 && !partitions(cluster, port.get(), topic).isEmpty(),
-            "hasAliveBroker", call -> isAlive(cluster, port.get(), call.getArgument(0)),
+            "hasAliveBroker", call -> alive(cluster, port.get()).stream().anyMatch(node -> node.id() == (int) call.getArgument(0)),
+            "getAliveBrokerNodes", call -> alive(cluster, port.get()),
             "getPartitionReplicaEndpoints", call -> replicas(cluster, port.get(), call.getArgument(0)),
             "getPartitionLeaderEndpoint", call -> leader(cluster, port.get(), call.getArgument(0), call.getArgument(1)),
             "topicConfig", call -> topicConfig(cluster, call.getArgument(0)),
@@ -204,9 +205,10 @@ final class WireObjects {
         return found;
     }
 
-    private static boolean isAlive(WireCluster cluster, int port, int id) throws Exception {
+    /** The brokers that this one sees, at the addresses of the listener that it is asked by. */
+    private static List<Node> alive(WireCluster cluster, int port) throws Exception {
         try (Admin admin = cluster.internalAdmin(Map.of("bootstrap.servers", "localhost:" + port))) {
-            return admin.describeCluster().nodes().get().stream().anyMatch(node -> node.id() == id);
+            return List.copyOf(admin.describeCluster().nodes().get());
         }
     }
 

@@ -31,7 +31,8 @@ Places = list[tuple[str, int]]
 class RawMember(NamedTuple):
     """A member; `assignment` is empty where its bytes cannot be read, and `assignment_bytes` are then not None.
 
-    Only those of consumer groups (KIP-848) have what follows. `protocol` is the one that the member itself uses.
+    Only those of newer protocols have what follows. `protocol` is the one that the member itself uses; `streams` is
+    what only members of streams groups have.
     """
 
     member_id: str
@@ -46,10 +47,11 @@ class RawMember(NamedTuple):
     regex: str | None = None
     rack_id: str | None = None
     protocol: str | None = None
+    streams: Any = None
 
 
 class RawGroup(NamedTuple):
-    """A group; `state` has Kafka's name. Only consumer groups (KIP-848) have epochs."""
+    """A group; `state` has Kafka's name. Only those of newer protocols have epochs; `streams` is of streams groups."""
 
     state: str
     protocol_type: str
@@ -58,6 +60,7 @@ class RawGroup(NamedTuple):
     members: list[RawMember]
     group_epoch: int | None = None
     assignment_epoch: int | None = None
+    streams: Any = None
 
 
 def describe(settings: Settings, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kpybroker.client.connect.raw_groups import assigned, shown_bytes
+from kpybroker.client.connect.groups.raw_groups import assigned, shown_bytes
 from tests.support.requests import odd
 
 READABLE = {

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kpybroker.client.connect.errors import CommandError, check
-from kpybroker.client.connect.raw_groups import CONSUMER, Places, RawGroup, RawMember
+from kpybroker.client.connect.groups.raw_groups import CONSUMER, Places, RawGroup, RawMember
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.connect.wire import GROUP, WireCluster
 from kpybroker.wire.api import ApiKey

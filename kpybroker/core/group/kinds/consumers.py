@@ -6,26 +6,18 @@ consumer group a classic one with its first JoinGroup. What a group with members
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from kpybroker.core.budget import UNOWNED, Owner, StateBudget
 from kpybroker.core.consumer_group.describing import describe
-from kpybroker.core.consumer_group.heartbeat import heartbeat, write_error
-from kpybroker.core.consumer_group.leaving import (
-    fence,
-    member_or_raise,
-    on_timers,
-    start_rebalance_timer,
-    static_or_raise,
-)
+from kpybroker.core.consumer_group.heartbeat import heartbeat
+from kpybroker.core.consumer_group.leaving import fence, on_timers, start_rebalance_timer, static_or_raise
 from kpybroker.core.consumer_group.members import Member
 from kpybroker.core.consumer_group.records import ConsumerRecord, GroupEpochRecord
-from kpybroker.core.consumer_group.shared import Shared
+from kpybroker.core.consumer_group.shared import ConsumerShared
 from kpybroker.core.consumer_group.state import ConsumerGroup
-from kpybroker.core.consumer_group.timers import LiveMember, TimerKind
 from kpybroker.core.consumer_group.values import (
     ConsumerHeartbeat,
     ConsumerHeartbeatResult,
@@ -59,6 +51,8 @@ from kpybroker.core.group.values import (
     Sync,
 )
 from kpybroker.core.machine import Ticket
+from kpybroker.core.modern_group.leaving import pop_due
+from kpybroker.core.modern_group.requests import member_or_raise, respond
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.yield_budget import WorkBudget
 
@@ -72,7 +66,7 @@ class Consumers:
     __slots__ = ("_successor", "_unborn", "shared")
 
     def __init__(self, surroundings: Surroundings, budget: StateBudget) -> None:
-        self.shared = Shared(surroundings, budget)
+        self.shared = ConsumerShared(surroundings, budget)
         self.shared.downgrade = downgrade
         self._unborn: tuple[ConsumerGroup, Owner] | None = None
         self._successor: Successor | None = None
@@ -127,23 +121,16 @@ class Consumers:
         """Start the timers of all members, after the whole partition has been replayed. In slices."""
         for member in group.members.values():
             live = group.live_member(member.member_id, UNOWNED)
-            group.start_session(live, member.metadata, step.now.monotonic)
+            group.start_session(live, step.now.monotonic, member.metadata.session_timeout_ms)
             start_rebalance_timer(group, live, member, step.now.monotonic)
             if budget.is_spent():
                 yield
 
     def expire(self, step: GroupStep, groups: Mapping[str, Group]) -> None:
         """Run the timers that are due."""
-        due: defaultdict[str, list[tuple[TimerKind, LiveMember]]] = defaultdict(list)
-        for kind, live in self.shared.timers.pop_due(step.now.monotonic):
-            due[live.group_id].append((kind, live))
+        due = pop_due(self.shared.timers, step.now.monotonic)
         for consumer in affected(groups, due):
-            known = consumer.live
-            on_timers(
-                step,
-                consumer,
-                [(kind, live) for kind, live in due[consumer.group_id] if known.get(live.member_id) is live],
-            )
+            on_timers(step, consumer, due[consumer.group_id])
 
     def describe(self, step: GroupStep, group: Group | None, request: DescribeConsumerGroup, ticket: Ticket) -> None:
         """ConsumerGroupDescribe; the response waits for what it shows to be committed."""
@@ -152,11 +139,11 @@ class Consumers:
             text = f"Group {request.group_id} {'not found' if group is None else 'is not a consumer group'}."
             step.reply(ticket, DescribedConsumerGroup(ErrorCode.GROUP_ID_NOT_FOUND, text))
             return
-        step.read(consumer.written_up_to, partial(_on_described, describe(consumer), ticket))
+        step.read(consumer.written_up_to, partial(respond, ticket, describe(consumer)))
 
 
 def _new_group(
-    step: GroupStep, group: Group | None, request: ConsumerHeartbeat, shared: Shared
+    step: GroupStep, group: Group | None, request: ConsumerHeartbeat, shared: ConsumerShared
 ) -> tuple[ConsumerGroup, list[Record]]:
     """The consumer group that a heartbeat makes, and what has to be written before it. Raises GROUP_ID_NOT_FOUND."""
     group_id = request.group_id
@@ -171,10 +158,6 @@ def _new_group(
         return upgraded(step, group, shared)
     step.info(f"[GroupId {group_id}] Converted the empty classic group to a consumer group.")
     return ConsumerGroup(group_id, shared), [GroupRecord(group_id, None)]
-
-
-def _on_described(result: DescribedConsumerGroup, ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
-    step.reply(ticket, result if error is ErrorCode.NONE else DescribedConsumerGroup(write_error(error)))
 
 
 # --- requests of the old protocol
@@ -203,7 +186,7 @@ def _leave(step: GroupStep, group: ConsumerGroup, request: Leave, ticket: Ticket
         step.reply(ticket, result)
         return
     step.info(f"[GroupId {group.group_id}] Members {', '.join(leaving)} have left group through LeaveGroup")
-    step.write(fence(step, group, list(leaving.values())), partial(_on_left, result, ticket))
+    step.write(fence(step, group, list(leaving.values())), partial(respond, ticket, result))
 
 
 def _leaving_member(group: ConsumerGroup, leaving: LeavingMember) -> Member:
@@ -213,10 +196,6 @@ def _leaving_member(group: ConsumerGroup, leaving: LeavingMember) -> Member:
     if member_id == UNKNOWN_MEMBER_ID:
         member_id = group.static_members.get(leaving.group_instance_id, "")
     return static_or_raise(group, member_id, leaving.group_instance_id)
-
-
-def _on_left(result: LeaveResult, ticket: Ticket, step: GroupStep, error: ErrorCode) -> None:
-    step.reply(ticket, result if error is ErrorCode.NONE else LeaveResult(write_error(error)))
 
 
 def _describe_classic(step: GroupStep, group: ConsumerGroup, request: DescribeGroup, ticket: Ticket) -> None:

@@ -1,4 +1,4 @@
-"""What a member of a consumer group has but its records have not: its session, its rebalance timer, who is charged.
+"""What a member of a group has but its records have not: its session, its rebalance timer, who is charged.
 
 One heap for all groups of a machine (`core.timer_heap`): a heartbeat only moves the end of the session; the member's
 entry is set again when it is due. Bounded: one current entry a member and kind, and as many stale ones.
@@ -49,8 +49,8 @@ class Timer(NamedTuple):
     live: LiveMember
 
 
-class ConsumerTimers:
-    """All timers of the consumer groups of one machine."""
+class MemberTimers:
+    """All timers of the groups of one kind in a machine."""
 
     __slots__ = ("_heap",)
 

@@ -7,16 +7,17 @@ from dataclasses import replace
 import pytest
 
 from kpybroker.core.budget import StateBudget
-from kpybroker.core.consumer_group.shared import Shared
-from kpybroker.core.consumer_group.values import Surroundings, TopicMetadata
+from kpybroker.core.consumer_group.shared import ConsumerShared
+from kpybroker.core.consumer_group.values import Surroundings
+from kpybroker.core.modern_group.values import TopicMetadata
 from tests.core.consumer_group.harness import Topics
 
 T = TopicMetadata(b"t" * 16, "t", 3, (("r1",), ("r1", "r2"), ()))
 U = TopicMetadata(b"u" * 16, "u", 1)
 
 
-def shared(*topics: TopicMetadata, version: int = 1) -> Shared:
-    made = Shared(Surroundings(), StateBudget())
+def shared(*topics: TopicMetadata, version: int = 1) -> ConsumerShared:
+    made = ConsumerShared(Surroundings(), StateBudget())
     made.update_topics(Topics(version, topics), [topic.name for topic in topics], has_new=True)
     return made
 
@@ -77,6 +78,6 @@ def test_patterns_are_resolved_again_only_for_new_topics() -> None:
 
 
 def test_the_first_metadata_counts_as_new() -> None:
-    made = Shared(Surroundings(), StateBudget())
+    made = ConsumerShared(Surroundings(), StateBudget())
     made.update_topics(Topics(5, []), [], has_new=False)
     assert made.new_topics_version == 5
