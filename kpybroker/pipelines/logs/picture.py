@@ -87,7 +87,8 @@ def draw(axes: Axes, title: str, events: Sequence[Row], bursts: Sequence[Row], w
             text.set_url(f"{lines}#burst-{number}")
     axes.set_title(title)
     time_axis(axes)
-    legend(axes)
+    if counts:
+        legend(axes)
 
 
 def _window(time: str, window_s: int) -> int:
