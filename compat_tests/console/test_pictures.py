@@ -7,6 +7,9 @@ directory they are taken, looked at and left.
 from __future__ import annotations
 
 import io
+import itertools
+import json
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -67,41 +70,46 @@ def shop_console() -> Iterator[str]:
     with ExitStack() as stack:
         broker = stack.enter_context(Broker(config=CONFIG, start_timeout=START_S))
         shop.fill(broker.bootstrap_servers)
-        broker.channel.call(
-            "add_fault", match={"api": "Produce", "topic": "returns"}, act={"error": "NOT_LEADER_OR_FOLLOWER"}
-        )
-        broker.channel.call("add_fault", match={"api": "Fetch", "client_id": "data-lake-1"}, act={"delay_ms": 250})
+        broker.faults.error("Produce", "NOT_LEADER_OR_FOLLOWER", topic="returns", expect_unused=True)
+        broker.faults.delay("Fetch", 250, client_id="data-lake-1", expect_unused=True)
         broker.subscribe_client_metrics(interval_ms=500)
-        stack.enter_context(_readers(broker.bootstrap_servers))
-        producer = broker.producer(client_id="checkout-7f9c", enable_metrics_push=True)
-        producer.produce("carts", "{}", "ada-767")
-        producer.flush()
+        stack.enter_context(_Work(broker))
         host, port = broker.channel.address
         control = f"http://{host}:{port}"
         yield stack.enter_context(console("-b", broker.bootstrap_servers, "--allow-changes", "--control", control))
 
 
-class _readers:
-    """Consumers that read while the pictures are taken."""
+class _Work:
+    """Orders are written and read while the pictures are taken."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._over = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._read, args=names)
-            for names in (("fulfilment", "orders"), ("fulfilment", "orders"), ("invoicing", "payments"))
-        ]
+        readers = (("fulfilment", "orders"), ("fulfilment", "orders"), ("invoicing", "payments"))
+        self._threads = [threading.Thread(target=self._read, args=names) for names in readers]
+        self._threads.append(threading.Thread(target=self._write))
 
     def __enter__(self) -> None:
         for thread in self._threads:
             thread.start()
 
     def _read(self, group: str, topic: str) -> None:
-        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": group, "client.id": f"{group}-1"})
+        servers = self._broker.bootstrap_servers
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": group, "client.id": f"{group}-1"})
         consumer.subscribe([topic])
         while not self._over.is_set():
             consumer.consume(100, timeout=0.5)
         consumer.close()
+
+    def _write(self) -> None:
+        producer = self._broker.producer(client_id="checkout-7f9c", enable_metrics_push=True)
+        chance = random.Random(8)
+        for topic, key, value, headers, _ in itertools.cycle(shop.records(chance, 0)):
+            if topic == "orders":
+                producer.produce(topic, json.dumps(value), key, headers=headers)
+                producer.flush()
+                if self._over.wait(chance.uniform(0.1, 0.9)):
+                    return
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
