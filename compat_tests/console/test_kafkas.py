@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 from compat_tests.console.conftest import START_S, OpenPage, barriers, console
 from compat_tests.support.kafkas import kafka_3, kafka_4
 from compat_tests.support.quick import admin_client
+from kpybroker.config.docs.lookup import topic_doc
 from kpybroker.testing import Cluster
 
 TOPIC, GROUP = "orders", "billing"
@@ -95,6 +96,16 @@ def test_every_page_shows_what_it_has(elsewhere: tuple[str, str], open_page: Ope
     page.locator("tbody th a").first.click()
     seen(page, "log.retention.ms")
     assert barriers(page, axe_source) == []
+
+
+def test_settings_are_explained_by_their_broker(
+    elsewhere: tuple[str, str], open_page: OpenPage, request: pytest.FixtureRequest
+) -> None:
+    is_ours = request.node.callspec.params["elsewhere"] == "three of ours"
+    kafkas = "This configuration controls the maximum time we will retain a log before"
+    page = open_page(f"{elsewhere[0]}/topics/{TOPIC}/configuration")
+    row = page.locator("tr", has=page.get_by_role("rowheader", name="retention.ms", exact=True))
+    expect(row).to_contain_text(str(topic_doc("retention.ms")) if is_ours else kafkas)
 
 
 def test_acls_are_a_note_and_the_rest_of_access_is_shown(elsewhere: tuple[str, str], open_page: OpenPage) -> None:

@@ -68,7 +68,8 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         consumer.subscribe(["orders"])
         while not consumer.assignment():
             consumer.poll(0.5)
-        producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "ledger"})
+        ledger = {"transactional.id": "ledger", "transaction.timeout.ms": 900_000}
+        producer = Producer({"bootstrap.servers": bootstrap, **ledger})
         producer.init_transactions(START_S)
         producer.begin_transaction()
         producer.produce("invoices", "pending", "ledger")

@@ -93,6 +93,17 @@ def test_messages_are_filtered_and_downloaded(address: str, open_page: OpenPage)
     assert '\\"order\\": 7' in download.value.path().read_text() or '\\"order\\":7' in download.value.path().read_text()
 
 
+def test_a_search_goes_to_the_end(address: str, kafka: Broker, topic: str, open_page: OpenPage) -> None:
+    kafka.produce(topic, ["needle", *("hay" for _ in range(45_000))])  # a page searches 20 000 before it is shown
+    page = open_page(f"{address}/topics/{topic}/messages?value=needle")
+    expect(page.locator("#summary")).to_contain_text("Everything older was searched.")
+    expect(page.locator("#messages tr")).to_have_count(1)
+    expect(page.locator("#messages tr")).to_contain_text("needle")
+    expect(page.get_by_role("button", name="Search on")).to_have_count(0)
+    expect(page.locator("#no-messages")).to_have_count(0)
+    expect(page.get_by_role("link", name="Older")).to_have_count(0)
+
+
 def test_a_group_is_moved_after_its_preview(address: str, kafka: Broker, topic: str, open_page: OpenPage) -> None:
     kafka.produce(topic, ["a", "b", "c"])
     group = f"group of {topic}"

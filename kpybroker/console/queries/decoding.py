@@ -86,13 +86,17 @@ def as_json(data: bytes, length: int) -> Text | None:
 
 
 def exact_json(data: bytes, otherwise: Any) -> Any:
-    """An object or list that Python's values have exactly, else `otherwise`."""
+    """An object or list that is JSON, and that Python's values have exactly, else `otherwise`."""
     if data.lstrip()[:1] not in (b"{", b"[") or len(data) > JSON_BYTES_MAX:
         return otherwise
     try:
-        return json.loads(data, object_pairs_hook=_fields, parse_float=_number)
+        return json.loads(data, object_pairs_hook=_fields, parse_float=_number, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return otherwise
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"JSON has no {name}")
 
 
 def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

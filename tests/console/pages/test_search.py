@@ -148,11 +148,11 @@ def test_csv_keeps_null_empty_and_bytes_apart(client: MakeClient, broker: Broker
 def test_decoded_lines_have_json_and_say_what_is_not_decoded(client: MakeClient, broker: Broker) -> None:
     name = f"decoded-{uuid.uuid4().hex[:8]}"
     broker.create_topic(name, 1)
-    values = ['{"a": [1, null]}', "text", None, b"\0\0\0\0\x07data", '{"a": 1, "a": 2}']
+    values = ['{"a": [1, null]}', "text", None, b"\0\0\0\0\x07data", '{"a": 1, "a": 2}', '{"a": NaN}']
     broker.produce(name, [record(value, "k") for value in values])
     browser = client(registry="http://127.0.0.1:1")
     rows = list(map(json.loads, browser.get(f"/topics/{name}/download.decoded.jsonl?start=oldest").text.splitlines()))
-    assert [row["value"] for row in rows] == [{"a": [1, None]}, "text", None, "\0\0\0\0\x07data", values[4]]
+    assert [row["value"] for row in rows] == [{"a": [1, None]}, "text", None, "\0\0\0\0\x07data", *values[4:]]
     assert "cannot be read" in rows[3]["not_decoded"]["value"]
 
 

@@ -77,7 +77,7 @@ def _value(data: bytes | None, registry: Registry | None, otherwise: Any) -> Any
     if data is None:
         return None
     if registry is not None and number_of(data) is not None:
-        return json.loads(written(value_of(Patience(registry), bytes(data)).value, 0))
+        return json.loads(written(value_of(Patience(registry), bytes(data)).value, 0), parse_constant=str)
     return exact_json(data, otherwise)
 
 
