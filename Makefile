@@ -249,10 +249,10 @@ suites: test-deps  ## all tests of franz-go, a Go client, against kpybroker; SUI
 exchange: test-deps  ## kpybroker and real Kafka take turns on one data directory and one ZooKeeper, eight turns each way
 	$(BIN)/python -m compat_tests.exchange.run
 
-demo demo-activity: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=path for another file or folder
+demo demo-activity: $(VENV)/.test-stamp  ## a real log through a broker and a Spark job: LOG=path for another file or folder, LOG=shop for a made-up one
 	$(BIN)/python -m compat_tests.deps jars
 	@mkdir -p build
-	$(BIN)/python -m kpybroker.pipelines demo activity --jars .cache/jvm/spark-4.0.0 --picture build/demo-activity.svg $(if $(LOG),--log "$(LOG)")
+	$(BIN)/python -m kpybroker.pipelines demo activity --jars .cache/jvm/spark-4.0.0 --picture build/demo-activity.svg $(if $(filter shop,$(LOG)),--shop,$(if $(LOG),--log "$(LOG)"))
 
 demo-operations: $(VENV)/.test-stamp  ## metrics of this machine and of a broker under load, and what a Spark job finds in them
 	$(BIN)/python -m compat_tests.deps jars

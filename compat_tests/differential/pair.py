@@ -20,7 +20,7 @@ from compat_tests.differential.script import Reference, Script, ask, script
 from compat_tests.support.kraft import KraftBroker
 from compat_tests.support.services import AS_KAFKA_3_9, Broker, Service, ZooKeeper
 from kpybroker.broker.requests.served.apis import SERVED
-from kpybroker.core.features import GROUP_VERSION, SHARE_VERSION
+from kpybroker.core.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from kpybroker.wire.api import ApiKey
 
 OVERRIDES = {
@@ -57,6 +57,10 @@ OVERRIDES_NEXT_TO_4 = {
     "group.share.max.size": "10",
     "group.share.max.share.sessions": "12",
     "group.share.min.record.lock.duration.ms": "1000",
+    # and of streams groups, whose first members wait for no others
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.max.size": "4",
 }
 
 AUTHORIZER = "authorizer.class.name"
@@ -94,13 +98,13 @@ READY = script(
 FEATURED = script(
     "featured",
     ApiKey.CONSUMER_GROUP_DESCRIBE,
-    "consumer groups and share groups are finalized; a broker on ZooKeeper finalizes nothing unasked",
+    "all kinds of groups are finalized; a broker on ZooKeeper finalizes nothing unasked",
     ask(
         ApiKey.UPDATE_FEATURES,
         v=1,
         feature_updates=[
             {"feature": feature, "max_version_level": 1, "upgrade_type": 1}
-            for feature in (GROUP_VERSION, SHARE_VERSION)
+            for feature in (GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION)
         ],
         compared=False,
     ),

@@ -214,6 +214,9 @@ NOT_FOLLOWED: Final = {
     "guides/pipelines/logs": f"{PIPELINES}test_logs.py::test_results_are_those_of_a_recount",
     "guides/security/rolling-change": f"is followed by compat_tests/security/test_rolling_change.py::{ROLLING}",
     "guides/spark": "is followed by compat_tests/spark/test_sample.py::test_the_sample_shows_a_topic",
+    "guides/streams-groups": (
+        "is followed by tests/client/actions/test_streams.py::test_list_and_describe_say_what_a_streams_group_is"
+    ),
     "guides/systemd": "is followed by compat_tests/deploy/test_systemd.py::test_a_stop_is_in_order",
 }
 """By what a page's name begins with."""

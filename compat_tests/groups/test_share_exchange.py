@@ -138,6 +138,7 @@ def test_each_goes_on_with_the_share_groups_of_the_other(own_broker: StartBroker
         kafka.start()
         assert state_of(kafka.bootstrap) == left
         assert work(kafka.bootstrap, 1, {9: AcknowledgeType.ACCEPT}) == {9: 3}
-        assert state_of(kafka.bootstrap) == ("Empty", [(0, RECORDS, 0)])
+        # Kafka persists the start offset of before the write: what is done counts in the lag only
+        assert state_of(kafka.bootstrap) == ("Empty", [(0, 9, 0)])
     finally:
         kafka.close()

@@ -23,7 +23,7 @@ from compat_tests.conftest import StartBroker
 from compat_tests.deps import ROOT
 from compat_tests.support import quick
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.groups.serving import QUICK
+from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.tools import Tools, program_command, run_process
 from compat_tests.support.waiting import eventually
 from kpybroker.core.machine import Now
@@ -325,7 +325,7 @@ def acknowledged(bootstrap: str, kinds: Mapping[str, AcknowledgeType]) -> set[st
 @pytest.mark.wide
 def test_what_was_acknowledged_before_a_kill_stays_so(own_broker: StartBroker) -> None:
     """What was accepted or rejected is not sent again, and what was released is."""
-    broker = own_broker(**QUICK, kpybroker_new_cluster_features="newest")
+    broker = group_broker(own_broker)
     quick.create_topic(broker.bootstrap, "jobs", 1)
     reset = ("--entity-type", "groups", "--entity-name", "work", "--add-config", "share.auto.offset.reset=earliest")
     Tools("4.x", broker.bootstrap).run("configs", "--alter", *reset)

@@ -20,7 +20,7 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
     ),
     Allowed(
         "what is set nowhere has the default of Kafka 3.9",
-        rf"results\[0\]\.configs\.(group\.)?{DEFAULTS}\.(value|synonyms\[0\]\.value)",
+        rf"results\[0\]\.configs\.(group\.)?{DEFAULTS}\.(value|synonyms\[\d+\]\.value)",
         ApiKey.DESCRIBE_CONFIGS,
         scripts="cg-config-keys|sg-settings-.*",
     ),
@@ -143,6 +143,7 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         for kafka, ours in (
             ("The group is not empty.", "The group still has members."),
             ("Group authorization failed.", "Not authorized for the group."),
+            ("Topic authorization failed.", "Not authorized for the topic."),
             ("This server does not host this topic-partition.", "This broker does not host the partition."),
         )
     ),
@@ -189,5 +190,12 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         r"groups\[0\]\.(error_code|error_message|topics\[\d+\])",
         ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
         scripts="sg-odd-offsets",
+    ),
+    Allowed(
+        "the partitions of internal topics are described also where they were there before the group",
+        r"groups\[\d+\]\.topology\.subtopologies\[1\]\.(state_changelog|repartition_source)_topics\[0\]\.partitions",
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        scripts="st-.*-counting",
+        kafka=0,
     ),
 )

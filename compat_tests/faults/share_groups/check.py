@@ -96,6 +96,23 @@ class _Records:
             if one.kind is not Kind.RELEASE and one.done_ns is not None and not one.is_refused
         ]
 
+    def is_too_late(self, key: Key, one: Acknowledgement) -> bool:
+        """Whether the member's lock may have run out before, and another one may have finished the record since. Such
+        an acknowledgement is not refused once the start offset has passed the record, and changes nothing.
+        """
+        others = (other for other in self.accepted(key) if other.member != one.member)
+        finished = any(self._is_in_time(key, other) and other.sent_ns < (one.done_ns or 0) for other in others)
+        return finished and not self._is_in_time(key, one)
+
+    def _is_in_time(self, key: Key, one: Acknowledgement) -> bool:
+        """Whether it was said before the member's lock may have run out."""
+        lock_ns = self.history.lock_ms * NS_PER_MS
+        return any(
+            delivery.received_ns <= one.sent_ns < delivery.asked_ns + lock_ns
+            for delivery in self.deliveries[key]
+            if delivery.member == one.member
+        )
+
 
 def check(history: ShareHistory) -> list[Problem]:
     """Everything that is wrong; empty when all was kept."""
@@ -140,7 +157,7 @@ def _never_again(records: _Records) -> Found:
                 if one.done_ns is not None and delivery.asked_ns > one.done_ns:
                     text = f"{_at(key)}, accepted by {one.member}, then with {delivery.member}"
                     yield Problem(Wrong.DELIVERED_AGAIN, text)
-        members = sorted({one.member for one in done})
+        members = sorted({one.member for one in done if not records.is_too_late(key, one)})
         if len(members) > 1:
             yield Problem(Wrong.ACCEPTED_TWICE, f"{_at(key)}, by {' and '.join(members)}")
 

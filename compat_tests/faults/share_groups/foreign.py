@@ -154,7 +154,7 @@ class Program(Foreign):
 
     def work(self) -> None:
         """As `Foreign.work`."""
-        threading.Thread(target=self._stop, daemon=True).start()
+        threading.Thread(target=self._end_process, daemon=True).start()
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("{"):
@@ -162,7 +162,7 @@ class Program(Foreign):
         if not self.ends.is_set():
             raise RuntimeError("it has ended by itself: see its .log")
 
-    def _stop(self) -> None:
+    def _end_process(self) -> None:
         self.ends.wait()
         self._process.terminate()
 

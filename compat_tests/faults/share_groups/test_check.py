@@ -56,6 +56,9 @@ KEPT = {
     "given out while the acceptance was on its way": history(
         delivered("a", 0, 0), said("a", 0, 1002, done=False), delivered("b", 0, 1003, 2), said("b", 0, 1100)
     ),
+    "accepted too late, of a record that another has finished": history(
+        delivered("a", 0, 0), delivered("b", 0, 1000, 2), said("b", 0, 1100), said("a", 0, 2500)
+    ),
 }
 BROKEN = {
     "two at one time": (
@@ -72,6 +75,13 @@ BROKEN = {
     ),
     "two acceptances": (
         history(delivered("a", 0, 0), delivered("b", 0, 1000, 2), said("a", 0, 2500), said("b", 0, 2600)),
+        Wrong.ACCEPTED_TWICE,
+    ),
+    "two acceptances in time": (
+        history(
+            *(delivered("a", 0, 0), said("a", 0, 5, Kind.RELEASE), delivered("b", 0, 8, 2)),
+            *(said("b", 0, 20), said("a", 0, 19)),
+        ),
         Wrong.ACCEPTED_TWICE,
     ),
     "a stranger's acceptance": (history(delivered("a", 0, 0), said("b", 0, 5)), Wrong.NOT_HELD),

@@ -34,7 +34,7 @@ from compat_tests.support.tools import LOG4J
 
 HERE = Path(__file__).resolve().parent
 REPORTS = ROOT / "build" / "kafka-tests"
-CLASS_DEADLINE_S = 3600
+CLASS_DEADLINE_S = 7200
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Dlog4j.configuration=file:{LOG4J}")
 HEAP = {"kpybroker": "-Xmx768m", "kafka": "-Xmx2g"}
 """Kafka's clusters are in the JVM of the tests."""
@@ -46,8 +46,8 @@ ALL = ".*"
 JUNIT = "org.junit.platform.console.ConsoleLauncher"
 JUNIT_KEYS = {
     "junit.jupiter.extensions.autodetection.enabled": "true",
-    "junit.jupiter.execution.timeout.test.method.default": "240 s",
-    "junit.jupiter.execution.timeout.testtemplate.method.default": "240 s",
+    "junit.jupiter.execution.timeout.test.method.default": "600 s",
+    "junit.jupiter.execution.timeout.testtemplate.method.default": "600 s",
 }
 
 

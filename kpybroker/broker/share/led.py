@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kpybroker.broker.loop.steps import Steps, Wait
+from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.share.values import StateWrite
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
@@ -17,7 +18,17 @@ if TYPE_CHECKING:
     from kpybroker.core.share.partition import SharePartition
     from kpybroker.core.share_coordinator.values import SharePartitionKey
 
-Done = Callable[[ErrorCode], None]
+
+LED_BYTES: Final = 3_000
+RUN_BYTES: Final = 250
+"""A share partition without records, and a run of its records, in memory; measured, and rounded up."""
+CHANGES_MIN: Final = 64
+
+
+class Done(Protocol):
+    """Who is to know a final result. The message is that of the error, where there is one of its own."""
+
+    def __call__(self, error: ErrorCode, message: str | None = None) -> None: ...
 
 
 class Waiter:
@@ -57,8 +68,20 @@ class LedSharePartition:
     """
 
     __slots__ = (
-        *("armed_at", "error", "is_contended", "is_fetched", "is_idle", "is_writing", "key", "leader_epoch", "machine"),
-        *("lock_timeouts", "on_lost", "partition", "waiting", "writes"),
+        *(
+            "armed_at",
+            "changes",
+            "charged",
+            "error",
+            "is_contended",
+            "is_fetched",
+            "is_idle",
+            "is_writing",
+            "key",
+            "leader_epoch",
+            "machine",
+        ),
+        *("lock_timeouts", "on_lost", "owner", "partition", "runs", "waiting", "writes"),
     )
 
     def __init__(
@@ -86,6 +109,22 @@ class LedSharePartition:
         """The fetches that wait, or are about to."""
         self.armed_at = inf
         """The deadline for which there is a timer, on the broker's monotonic clock."""
+        self.owner: Owner = UNOWNED
+        """Who is charged for it: the first member that has fetched it."""
+        self.charged = 0  # bytes
+        self.runs = 0  # of its machine, when they were last counted
+        self.changes = 0  # since then: how many more there may be
+
+    def size_after(self, changes: int) -> int:
+        """Bytes in memory at most, now that so many runs may have been cut. They are counted again when as many may
+        have changed as there were: a change costs the same however many there are.
+        """
+        self.changes += changes
+        if self.machine is None or not self.machine.batch_count:
+            self.runs = self.changes = 0
+        elif self.changes > max(CHANGES_MIN, self.runs):
+            self.runs, self.changes = sum(1 for _ in self.machine.runs()), 0
+        return LED_BYTES + RUN_BYTES * (self.runs + self.changes)
 
     def next_fetch_offset(self) -> int | None:
         """Where a fetch may read for it now; None where there is nothing to acquire, or another fetch is at it."""

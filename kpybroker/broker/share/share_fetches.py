@@ -9,7 +9,7 @@ would come of it (Kafka waits).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import trio
 
@@ -26,11 +26,16 @@ if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
     from kpybroker.broker.requests.context import RequestContext
     from kpybroker.broker.share.counts import ShareCounts
+    from kpybroker.core.budget import Owner
     from kpybroker.core.share.group_settings import ShareGroupSettings
     from kpybroker.core.share.partition import SharePartition
     from kpybroker.storage.disk.slice import FileSlice
     from kpybroker.storage.log.log import Log
     from kpybroker.storage.log.reader import FetchSlice
+
+
+CUTS_A_ROW: Final = 3
+"""A row may be a new batch, or cut runs at both its ends."""
 
 
 class Begun(Protocol):
@@ -44,8 +49,11 @@ class Begun(Protocol):
     def settings_of(self) -> Callable[[str], ShareGroupSettings]:
         """What a group sets now."""
 
-    def begin(self, group_id: str, partition_id: SharePartitionId, topic: str) -> LedSharePartition:
-        """The share partition. Raises KafkaError if it is not led here."""
+    def begin(self, group_id: str, partition_id: SharePartitionId, topic: str, owner: Owner) -> LedSharePartition:
+        """The share partition. Raises KafkaError if it is not led here, or its owner has no room for it."""
+
+    def charge(self, led: LedSharePartition, changes: int) -> None:
+        """So many runs may have been cut."""
 
     def current(self, led: LedSharePartition, machine: SharePartition) -> SharePartition:
         """The machine, with what its group sets now."""
@@ -128,7 +136,7 @@ class ShareFetches:
         budget = YieldBudget(wish.client.connection.may_leave)
         for partition_id, topic in wanted:
             try:
-                leds[partition_id] = self._share_partitions.begin(wish.group_id, partition_id, topic)
+                leds[partition_id] = self._share_partitions.begin(wish.group_id, partition_id, topic, wish.client.owner)
             except KafkaError as error:
                 got[partition_id] = Got(error)
             yield from budget.steps()
@@ -280,6 +288,7 @@ class ShareFetches:
             self._host.log_dir_failed(failure)
             return Got(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
         self._share_partitions.arm(led)
+        self._share_partitions.charge(led, CUTS_A_ROW * len(got.acquired))
         if got.acquired:
             keep_acquired(records, batches, got.acquired)
             got.records, read.found = records, None

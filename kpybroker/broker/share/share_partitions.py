@@ -20,9 +20,10 @@ import trio
 
 from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.broker.share.counts import GroupTimes, ShareCounts
-from kpybroker.broker.share.led import Done, LedSharePartition
+from kpybroker.broker.share.led import CHANGES_MIN, LED_BYTES, Done, LedSharePartition
 from kpybroker.broker.share.share_fetches import ShareFetches
 from kpybroker.broker.share.start_offset import start_offset
+from kpybroker.core.budget import UNOWNED, Owner
 from kpybroker.core.features import SHARE_VERSION, Finalized
 from kpybroker.core.share.partition import SharePartition
 from kpybroker.core.share.sessions import SharePartitionId, ShareSession, ShareSessionCache
@@ -50,6 +51,11 @@ FENCING: Final = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
 """Errors of a write, as clients get them, after which this broker's view of the share partition counts no more."""
+NO_ROOM: Final = (
+    "There is no room for another share partition: what this principal or address has here is at its limit."
+)
+CUTS: Final = 2
+"""Each range of an acknowledgement may cut a run at either end."""
 ARCHIVED_MAX: Final = 100
 """Share partitions that have ended of which it is kept why records were archived."""
 
@@ -62,12 +68,13 @@ class _Timer(NamedTuple):
 
 
 class Acknowledging:
-    """The acknowledgements of one request: `errors` by partition, complete after `until_done`."""
+    """The acknowledgements of one request: `errors` by partition, complete after `until_done`, and their `messages`."""
 
-    __slots__ = ("_missing", "_wait", "errors")
+    __slots__ = ("_missing", "_wait", "errors", "messages")
 
     def __init__(self) -> None:
         self.errors: dict[SharePartitionId, ErrorCode] = {}
+        self.messages: dict[SharePartitionId, str] = {}
         self._missing = 0
         self._wait: Wait | None = None
 
@@ -75,8 +82,10 @@ class Acknowledging:
         """What is to be called with the partition's result, once."""
         self._missing += 1
 
-        def done(error: ErrorCode) -> None:
+        def done(error: ErrorCode, message: str | None = None) -> None:
             self.errors[partition] = error
+            if error is not ErrorCode.NONE:
+                self.messages[partition] = message or error.message
             self._missing -= 1
             if not self._missing and self._wait is not None:
                 self._wait.end()
@@ -91,7 +100,7 @@ class Acknowledging:
         return self.errors
 
 
-def _ignore(error: ErrorCode) -> None:
+def _ignore(error: ErrorCode, message: str | None = None) -> None:
     """No one waits for this result."""
 
 
@@ -130,6 +139,15 @@ class SharePartitions:
         """A share partition that was begun here and has not ended."""
         return self._led.get(key)
 
+    def charge(self, led: LedSharePartition, changes: int) -> None:
+        """So many runs of records may have been cut: its owner is charged for them. Nothing is refused, as what may be
+        in flight has a limit of its own.
+        """
+        if led.error is None:
+            size = led.size_after(changes)
+            self._host.budget.add(led.owner, size - led.charged)
+            led.charged = size
+
     def archived(self, key: SharePartitionKey) -> ArchivedLog | None:
         """Why records of a share partition were archived, if it was led here lately."""
         led = self._led.get(key)
@@ -137,8 +155,12 @@ class SharePartitions:
 
     # --- the beginning and the end of a share partition
 
-    def begin(self, group_id: str, partition_id: SharePartitionId, topic: str) -> LedSharePartition:
-        """The share partition, whose state is being read if it is new. Raises KafkaError if it is not led here."""
+    def begin(
+        self, group_id: str, partition_id: SharePartitionId, topic: str, owner: Owner = UNOWNED
+    ) -> LedSharePartition:
+        """The share partition, whose state is being read if it is new. Raises KafkaError if it is not led here, or if
+        its owner has no room for it.
+        """
         partition = self._replicas.hosted(topic, partition_id.partition)
         if partition.topic_id != partition_id.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
@@ -146,9 +168,13 @@ class SharePartitions:
         key = SharePartitionKey(group_id, *partition_id)
         led = self._led.get(key)
         if led is None:
+            if not self._host.budget.has_room(owner, LED_BYTES):
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, NO_ROOM)
             led = self._led[key] = LedSharePartition(key, partition, self._lost)
             self._led_of.setdefault(group_id, {})[key] = None
             self.counts.groups.setdefault(group_id, GroupTimes())
+            led.owner = owner
+            self.charge(led, 0)
             partition.subscribe(led, (partition_id.topic_id, topic, partition_id.partition))
             self._host.spawn("share-group-state-read", self._read, led)
         led.is_idle = False
@@ -179,6 +205,7 @@ class SharePartitions:
         else:
             machine.archived = archived
             led.machine = machine
+            self.charge(led, CHANGES_MIN + 1 + len(result.state_batches))  # they are counted
             self.counts.load_ms.record(round(1000 * (self._host.clock.monotonic() - began_s)))
             led.wake()
 
@@ -200,6 +227,8 @@ class SharePartitions:
             self._archived[led.key] = led.machine.archived
             if len(self._archived) > ARCHIVED_MAX:
                 del self._archived[next(iter(self._archived))]
+        self._host.budget.add(led.owner, -led.charged)
+        led.charged = 0
         led.partition.unsubscribe(led)
         led.armed_at = inf
         led.wake()
@@ -222,6 +251,7 @@ class SharePartitions:
             else:
                 machine = self.current(led, led.machine)
                 self.take(led, machine.acknowledge(member_id, acknowledgements, now), done)
+                self.charge(led, CUTS * sum(len(one.types) for one in acknowledgements))
         return acknowledging
 
     def release(self, session: ShareSession) -> None:
@@ -264,10 +294,12 @@ class SharePartitions:
             machine.settings = settings
         return machine
 
-    def take(self, led: LedSharePartition, outcome: Outcome, done: Done = _ignore) -> None:
-        """Write what there is to write, wake who waits, and set the timer. `done` is called with the final result."""
+    def take(self, led: LedSharePartition, outcome: Outcome, done: Done = _ignore, message: str | None = None) -> None:
+        """Write what there is to write, wake who waits, and set the timer. `done` is called with the final result, and
+        the error's message: that of the outcome, or else this one.
+        """
         if outcome.write is None:
-            done(outcome.error)
+            done(outcome.error, outcome.message or message)
         else:
             led.writes.append((outcome.write, done))
             if not led.is_writing:
@@ -297,7 +329,8 @@ class SharePartitions:
             (result,) = await self._persister.write(group_id, [state])
             now = self._host.clock.monotonic()
             for write, done in writes:
-                self.take(led, machine.written(write, result.error, now), done)
+                self.take(led, machine.written(write, result.error, now), done, result.error_message)
+            self.charge(led, 0)
             if client_error(result.error) in FENCING:
                 logger.info("The share partition with key %s is fenced: %s", led.key, result.error_message)
                 self.end(led, KafkaError(client_error(result.error), result.error_message))

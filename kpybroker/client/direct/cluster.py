@@ -49,9 +49,10 @@ class DirectCluster(Cluster):
         return self.admin.list_topics()
 
     def error(self, error: Any) -> CommandError:
-        """A failed call: it is a CommandError already."""
-        assert isinstance(error, CommandError)
-        return error
+        """A failed call: it is a CommandError already, perhaps in an exception of confluent-kafka."""
+        found = error if isinstance(error, CommandError) else error.args[0]
+        assert isinstance(found, CommandError), "our calls raise nothing else"
+        return found
 
     def is_usable(self) -> bool:
         """Whether its connections can be used again."""

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from kpybroker.client.connect.errors import CommandError, broker_error, check
 from kpybroker.client.connect.groups import consumer_groups, raw_groups
+from kpybroker.client.connect.groups.listing import DESCRIBED_BY
 from kpybroker.client.connect.wire import GROUP, RETRY_S, WireBroker, WireCluster
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
@@ -23,8 +24,6 @@ from kpybroker.wire.messages.list_groups import ListGroupsRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 
-OF_OTHER_REQUESTS: Final = ("share", "streams")
-"""Types that ListGroups has and that are described by requests of their own."""
 BATCHED_COORDINATORS: Final = 4
 MOVED: Final = frozenset(
     (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -48,7 +47,7 @@ def listed(wire: WireCluster) -> tuple[list[Any], list[CommandError]]:
             errors.append(error)
             continue
         for one in response.groups:
-            if one.group_type.lower() not in OF_OTHER_REQUESTS:
+            if one.group_type.lower() not in DESCRIBED_BY:
                 found[one.group_id] = _listing(one)
     return list(found.values()), errors
 

@@ -34,6 +34,16 @@ STATE_OF_TYPE = {
     AcknowledgeType.RELEASE: RecordState.AVAILABLE,
     AcknowledgeType.REJECT: RecordState.ARCHIVED,
 }
+NOT_IN_FLIGHT = "Batch record not found. The request batch offsets are not found in the cache."
+FIRST_PAST_ACQUIRED = "Batch record not found. The first offset in request is past acquired records."
+LAST_PAST_ACQUIRED = "Batch record not found. The last offset in request is past acquired records."
+NO_RENEWALS = "Renewing acquisition locks is not enabled for the group."
+OF_BATCH = (
+    "The batch cannot be acknowledged. The batch is not in the acquired state.",
+    "Member is not the owner of batch record",
+)
+OF_OFFSET = ("The offset cannot be acknowledged. The offset is not acquired.", "Member is not the owner of offset")
+"""For offsets that no member holds, and for those of another one. All are the texts of Kafka's ``SharePartition``."""
 REASON_OF_TYPE = {AcknowledgeType.GAP: Reason.NO_RECORD, AcknowledgeType.REJECT: Reason.REJECTED}
 
 
@@ -57,7 +67,7 @@ def acknowledge(state: ShareState, member_id: str, acknowledgements: Iterable[Ac
                         _acknowledge_batch(state, member_id, batch, stretches, changed, now)
     except KafkaError as refused:
         _revert(state, changed, now)
-        return Outcome(refused.code)
+        return Outcome(refused.code, message=refused.message)
     return Outcome(write=_write(state, changed))
 
 
@@ -84,10 +94,11 @@ def _batches_of(state: ShareState, acknowledgement: Acknowledgement) -> Sequence
     if floor < 0:
         floor = state.floor(state.start_offset) if state.starts_inside(first, last) else -1
         if floor < 0:
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
+            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_IN_FLIGHT)
     batches = state.between(state.batches[floor].first, last)
-    if not first <= batches[-1].last >= last:
-        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if batches[-1].last < last:
+        text = FIRST_PAST_ACQUIRED if batches[-1].last < first else LAST_PAST_ACQUIRED
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
     return batches[0 if batches[0].last >= first else 1 :]
 
 
@@ -97,7 +108,7 @@ def _acknowledge_batch(
     first, last = max(stretches[0].first, state.start_offset), stretches[-1].last
     is_whole = first <= batch.first and batch.last <= last
     if batch.parts is None:
-        _check_held(batch, member_id)
+        _check_held(batch, member_id, OF_BATCH)
         if not is_whole or len(stretches) > 1:
             track_offsets(batch)
     for stretch in stretches:
@@ -106,7 +117,7 @@ def _acknowledge_batch(
             if run.first > end:
                 break
             if run.last >= begin:
-                _check_held(run, member_id)  # before it is cut: what was changed so far is reverted as it is
+                _check_held(run, member_id, OF_OFFSET)  # before it is cut: what was changed so far is reverted as it is
                 pieces = [batch] if batch.parts is None else cut(batch, max(begin, run.first), min(end, run.last))
                 for piece in pieces:
                     _acknowledge_run(state, piece, stretch.type, changed, now)
@@ -120,12 +131,13 @@ def _acknowledge_run(state: ShareState, run: Run, type_: int, changed: list[Run]
     elif state.settings.renew_acknowledge_enabled:
         run.deadline = state.lock_until(now)
     else:
-        raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
+        raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NO_RENEWALS)
 
 
-def _check_held(run: Run, member_id: str) -> None:
+def _check_held(run: Run, member_id: str, texts: tuple[str, str]) -> None:
     if run.state is not RecordState.ACQUIRED or run.member_id != member_id:
-        raise KafkaError(ErrorCode.INVALID_RECORD_STATE)
+        text = texts[run.state is RecordState.ACQUIRED]
+        raise KafkaError(ErrorCode.INVALID_RECORD_STATE, text)
 
 
 def release_member(state: ShareState, member_id: str) -> Outcome:

@@ -118,6 +118,8 @@ class Outcome:
     error: ErrorCode = ErrorCode.NONE
     write: StateWrite | None = None
     wakes: bool = False
+    message: str | None = None
+    """What is wrong, in Kafka's words; None where the error says it."""
 
 
 _CLIENT_ERRORS = {

@@ -2,6 +2,7 @@
 
     python -m kpybroker.pipelines demo activity                      # this machine's /var/log/dpkg.log
     python -m kpybroker.pipelines demo activity --log access.log     # any file or folder; .gz is read too
+    python -m kpybroker.pipelines demo activity --shop               # a made-up day of a shop, with its funnel
 
 It stops everything that it starts, and writes to a temporary directory only. With --bootstrap-servers it uses a
 running broker and leaves topics named `demo-*` there.
@@ -15,10 +16,10 @@ import tempfile
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kpybroker.pipelines.activity import tables
+from kpybroker.pipelines.activity import shop, tables
 from kpybroker.pipelines.activity.formats import FORMATS
 from kpybroker.pipelines.activity.log import Log, open_log
 from kpybroker.pipelines.activity.picture import panels
@@ -46,6 +47,7 @@ class DemoOptions:
     jars: str | None
     picture: str | None = None
     funnel: str | None = None
+    shop: bool = False
 
 
 def parse(arguments: Sequence[str]) -> DemoOptions:
@@ -54,6 +56,7 @@ def parse(arguments: Sequence[str]) -> DemoOptions:
     parser.add_argument("--log", default=DEFAULT_LOG, metavar="PATH", help="a file or a folder (default: dpkg's log)")
     parser.add_argument("--format", choices=list(FORMATS), help="of the lines (default: guessed)")
     parser.add_argument("--window", default="1 day", help="of the counts (default: 1 day)")
+    parser.add_argument("--shop", action="store_true", help="a made-up day of a shop in place of a log")
     parser.add_argument("--funnel", metavar="PAGE,PAGE...", help="count the sessions that come to each page, in order")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="use this broker instead of starting one")
     return DemoOptions(**vars(parser.parse_args(arguments)))
@@ -95,10 +98,13 @@ def demo(arguments: Sequence[str]) -> None:
         import confluent_kafka  # noqa: F401
     except ImportError:
         raise PipelineError("confluent-kafka is not installed.", "pip install 'kpybroker[tools]'") from None
-    log = open_log(Path(options.log), options.format)
-    print(f"{log.lines} lines of format '{log.format}' in {log.description}")
     with tempfile.TemporaryDirectory(prefix="kpybroker-demo-") as directory:
         place = Path(directory)
+        if options.shop:
+            funnel = options.funnel or shop.FUNNEL
+            options = replace(options, log=str(shop.write(place)), window="1 hour", funnel=funnel)
+        log = open_log(Path(options.log), options.format)
+        print(f"{log.lines} lines of format '{log.format}' in {log.description}")
         if options.bootstrap_servers is not None:
             check_reachable(options.bootstrap_servers)
             show(options.bootstrap_servers, options, place, log)

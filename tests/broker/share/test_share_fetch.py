@@ -145,7 +145,11 @@ async def test_an_acknowledgement_of_what_another_member_holds_is_refused(
         produce(broker, b"a", b"b")
         await one.fetch()
         response = await two.acknowledge({0: [(0, 1, ACCEPT)]})
-        assert response.responses[0].partitions[0].error_code == ErrorCode.INVALID_RECORD_STATE
+        (refused,) = response.responses[0].partitions
+        assert (refused.error_code, refused.error_message) == (
+            ErrorCode.INVALID_RECORD_STATE,
+            "Member is not the owner of batch record",
+        )
         assert (await one.acknowledge({0: [(0, 1, ACCEPT)]})).responses[0].partitions[0].error_code == 0
 
 

@@ -35,7 +35,7 @@ from compat_tests.differential.kafka_4.share_steps import (
     view,
 )
 from compat_tests.differential.kafka_4.steps import delete, listed, next_to_4
-from compat_tests.differential.kafka_4.topics import OTHER, SOME_ID, made
+from compat_tests.differential.kafka_4.topics import OTHER, made
 from compat_tests.differential.script import Script, Step
 from compat_tests.differential.scripts.later_versions.denied import (
     ALL,
@@ -92,7 +92,6 @@ PROBES: Mapping[str, tuple[ApiKey, int, Sequence[Step]]] = {
             at_once(2, place(0, acks(0, 0, ACCEPT))),
             at_once(0, topics=BOTH, member="x"),
             at_once(1, member="x"),
-            at_once(2, member="x", topics=[entry(SOME_ID, place(0))]),
             at_once(-1, member="x"),
         ],
     ),

@@ -54,7 +54,8 @@ def handle(
     response = ShareAcknowledgeResponse(acquisition_lock_timeout_ms=settings.partition.record_lock_duration_ms)
     topics: dict[bytes, Topic] = {}
     for partition_id, code in results.items():
-        data = Partition(partition_index=partition_id.partition, error_code=code)
+        message = acknowledged.message(partition_id)
+        data = Partition(partition_index=partition_id.partition, error_code=code, error_message=message)
         name = access.name(partition_id.topic_id)
         leader = current_leader(broker, name, partition_id.partition, code, ShareAcknowledgeResponse.LeaderIdAndEpoch)
         if leader is not None:

@@ -108,6 +108,12 @@ class Acknowledged(NamedTuple):
     empty: list[SharePartitionId]
     acknowledging: Acknowledging | None
 
+    def message(self, partition: SharePartitionId) -> str | None:
+        """What is wrong with the partition's acknowledgements, after `results`; what was refused at once has none."""
+        if self.acknowledging is None or partition in self.refused:
+            return None
+        return self.acknowledging.messages.get(partition)
+
     def results(self) -> Steps[dict[SharePartitionId, ErrorCode]]:
         """The result of each partition, when it is persisted. As in Kafka, partitions for which there is nothing to do
         are named only next to others that were acknowledged.

@@ -84,7 +84,7 @@ def handle(broker: Broker, request: ShareFetchRequest, context: RequestContext) 
         results = yield from acknowledged.results()
         context.on_sent = [partial(release, got.values())]
         response = yield from _response(broker, context, request, session, got)
-        yield from _add_results(response, results)
+        yield from _add_results(response, results, acknowledged)
         if (
             request.share_session_epoch == FINAL_EPOCH
             and broker.coordinators.share_partitions.sessions.remove(key) is not None
@@ -226,7 +226,9 @@ def _topic(topics: dict[bytes, Topic], topic_id: bytes) -> Topic:
     return topic
 
 
-def _add_results(response: ShareFetchResponse, results: dict[SharePartitionId, ErrorCode]) -> Steps[None]:
+def _add_results(
+    response: ShareFetchResponse, results: dict[SharePartitionId, ErrorCode], acknowledged: Acknowledged
+) -> Steps[None]:
     """The results of acknowledgements, next to what was fetched of the partition or by themselves."""
     if not results:
         return
@@ -241,7 +243,7 @@ def _add_results(response: ShareFetchResponse, results: dict[SharePartitionId, E
         if found is None:
             found = Partition(partition_index=partition_id.partition, records=b"")
             _topic(topics, partition_id.topic_id).partitions.append(found)
-        found.acknowledge_error_code = code
+        found.acknowledge_error_code, found.acknowledge_error_message = code, acknowledged.message(partition_id)
         yield from budget.steps()
     response.responses = list(topics.values())
 

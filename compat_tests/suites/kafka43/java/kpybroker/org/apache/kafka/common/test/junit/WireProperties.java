@@ -23,7 +23,8 @@ final class WireProperties {
     private static final Set<String> JAVA_PLUGINS = Set.of(PRINCIPAL_BUILDER, "create.topic.policy.class.name",
         "alter.config.policy.class.name", "metric.reporters", "client.quota.callback.class",
         "remote.log.storage.manager.class.name");
-    private static final Set<String> ASSIGNORS = Set.of("uniform", "range");
+    private static final Map<String, Set<String>> ASSIGNORS = Map.of(
+        "group.consumer.assignors", Set.of("uniform", "range"), "group.share.assignors", Set.of("simple"));
     private static final Set<String> OF_KRAFT = Set.of("process.roles", "node.id", "controller.listener.names",
         "controller.quorum.voters", "metadata.log.dir", "unstable.api.versions.enable", "unstable.feature.versions.enable",
         "server.max.startup.time.ms");
@@ -45,10 +46,11 @@ final class WireProperties {
         JAVA_PLUGINS.stream().filter(all::containsKey).findFirst().ifPresent(key -> {
             throw new NeedsBrokerObjects(key + ", a Java class in the broker");
         });
-        String assignors = all.get("group.consumer.assignors");
-        if (assignors != null && !ASSIGNORS.containsAll(List.of(assignors.split(",")))) {
-            throw new NeedsBrokerObjects("group.consumer.assignors, a Java class in the broker");
-        }
+        ASSIGNORS.forEach((key, served) -> {
+            if (all.containsKey(key) && !served.containsAll(List.of(all.get(key).split(",")))) {
+                throw new NeedsBrokerObjects(key + ", a Java class in the broker");
+            }
+        });
         all.keySet().removeAll(OF_KRAFT);
         all.keySet().removeAll(OURS);
         String release = System.getProperty(RELEASE, "");
