@@ -181,6 +181,8 @@ def _quotas(_normaliser: Normaliser, value: Any) -> Any:
     return keyed if len(keyed) == len(value) else value
 
 
+KINDS_OF_TASKS = ("active", "standby", "warmup")
+
 # (API, path) or (None, name of the field in any response)
 RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.DESCRIBE_CLIENT_QUOTAS, "entries"): _quotas,
@@ -241,6 +243,19 @@ RULES: dict[tuple[ApiKey | None, str], Rule] = {
     (ApiKey.SHARE_GROUP_DESCRIBE, "groups[].members[].subscribed_topic_names"): _ascending,
     (ApiKey.SHARE_GROUP_DESCRIBE, "groups[].members[].assignment.topic_partitions"): _sorted_by("topic_name"),
     (ApiKey.SHARE_GROUP_DESCRIBE, "groups[].members[].assignment.topic_partitions[].partitions"): _ascending,
+    **{
+        (ApiKey.STREAMS_GROUP_HEARTBEAT, f"{kind}_tasks{rest}"): rule
+        for kind in KINDS_OF_TASKS
+        for rest, rule in (("", _sorted_by("subtopology_id")), ("[].partitions", _ascending))
+    },
+    **{
+        (ApiKey.STREAMS_GROUP_DESCRIBE, f"groups[].members[].{of}assignment.{kind}_tasks{rest}"): rule
+        for of in ("", "target_")
+        for kind in KINDS_OF_TASKS
+        for rest, rule in (("", _sorted_by("subtopology_id")), ("[].partitions", _ascending))
+    },
+    (ApiKey.STREAMS_GROUP_DESCRIBE, "groups"): _sorted_by("group_id"),
+    (ApiKey.STREAMS_GROUP_DESCRIBE, "groups[].members"): _sorted_by("member_id"),
     (ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, "groups"): _sorted_by("group_id"),
     (ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, "groups[].topics"): _sorted_by("topic_name"),
     (ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, "groups[].topics[].partitions"): _sorted_by("partition_index"),

@@ -66,6 +66,7 @@ MAIN_CLASSES = {
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",  # 4.x only
     "share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",  # 4.x only
+    "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",  # 4.x only
     "verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",

@@ -23,7 +23,7 @@ ENDLESS_S = 5.0
 DEADLINE_S = 60.0
 NOT_IN = {
     "4.x": {"acls-zookeeper", "dump-log", "state-change-merger"},  # removed, or of another class
-    "3.9.1": {"console-share-consumer", "groups"},  # not there yet
+    "3.9.1": {"console-share-consumer", "groups", "streams-groups"},  # not there yet
 }
 ENDLESS = {"replica-verification"}
 EACH = [(version, tool) for version in VERSIONS for tool in sorted(set(MAIN_CLASSES) - NOT_IN[version] - ENDLESS)]

@@ -173,4 +173,11 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
         scripts="sg-odd-offsets",
     ),
+    Allowed(
+        "the partitions of internal topics are described also where they were there before the group",
+        r"groups\[\d+\]\.topology\.subtopologies\[1\]\.(state_changelog|repartition_source)_topics\[0\]\.partitions",
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        scripts="st-.*-counting",
+        kafka=0,
+    ),
 )

@@ -13,6 +13,8 @@ from kpybroker.wire.api import ApiKey
 
 HEARTBEAT, DESCRIBE = ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE
 STANDBYS: Final = "streams.num.standby.replicas"
+INTERNAL: Final = ("{t}-by-key", "{t}-store")
+"""What the topology that counts needs."""
 JOINS_UNASSIGNED: Final[Mapping[str, Any]] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
 HAS_NO_STATUS: Final[Mapping[str, Any]] = {"status": [[]]}
 
@@ -87,15 +89,15 @@ def known(partitions: int = 2) -> list[Step]:
     return topic(partitions=partitions)
 
 
-def a_streams_group(sent: Topology = PLAIN, *, partitions: int = 2) -> list[Step]:
-    """A topic, and a group of one member that runs all tasks; internal topics of the topology are there."""
-    is_simple = sent is PLAIN
-    return [
-        *known(partitions),
-        joins("a", sent),
-        *([] if is_simple else [beat("a", 2, until=HAS_NO_STATUS, compared=False)]),
-        *([] if is_simple else [seen("Stable")]),
-    ]
+def a_streams_group(sent: Topology = PLAIN, *, made: Sequence[str] = ()) -> list[Step]:
+    """A topic, and a group of one member that runs all tasks; `made` are internal topics that are there before it."""
+    there = [step for name in made for step in topic(name, 2, id_as="other", probe=name[-1])]
+    return [*known(), *there, joins("a", sent)]
+
+
+def settled(sent: Topology) -> list[Step]:
+    """The same where the coordinator makes an internal topic: one, since ours makes several one after the other."""
+    return [*a_streams_group(sent), beat("a", 2, until={"member_epoch": 3})]
 
 
 REVOKING: list[Step] = [
@@ -111,6 +113,6 @@ SHARED: list[Step] = [
     runs("b", 3),
 ]
 """Then each has one."""
-STANDING_BY: list[Step] = [*sets((STANDBYS, "1")), *a_streams_group(STATEFUL), joins("b", STATEFUL)]
+STANDING_BY: list[Step] = [*sets((STANDBYS, "1")), *settled(STATEFUL), joins("b", STATEFUL)]
 EMPTIED: list[Step] = [leaves(), seen("Empty")]
 DELETED: list[Step] = [*EMPTIED, delete()]

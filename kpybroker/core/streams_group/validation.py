@@ -45,9 +45,9 @@ def _refuse_unsupported(request: StreamsHeartbeat) -> None:
 
 def _validate_join(request: StreamsHeartbeat) -> None:
     _require(request.rebalance_timeout_ms != -1, "RebalanceTimeoutMs must be provided in first request.")
-    _require(not request.active_tasks, "ActiveTasks must be empty when (re-)joining.")
-    _require(not request.standby_tasks, "StandbyTasks must be empty when (re-)joining.")
-    _require(not request.warmup_tasks, "WarmupTasks must be empty when (re-)joining.")
+    _require(request.active_tasks == {}, "ActiveTasks must be empty when (re-)joining.")
+    _require(request.standby_tasks == {}, "StandbyTasks must be empty when (re-)joining.")
+    _require(request.warmup_tasks == {}, "WarmupTasks must be empty when (re-)joining.")
     if request.topology is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Topology must be non-null when (re-)joining.")
     _validate_topology(request.topology)

@@ -101,13 +101,13 @@ class StreamsHarness(ModernHarness):
     def _streams_heartbeat(self, group_id: str, arguments: list[str]) -> StreamsHeartbeat:
         """`id=` and `epoch=`; a join has topology=plain, and a process of its own unless it says otherwise.
 
-        `active=0:1,2` and `standby=` are what the member runs; without them, it does not say.
+        `active=0:1,2` and `standby=` are what the member runs; without them it does not say, or joins with none.
         """
         options = dict(argument.split("=", 1) for argument in arguments)
         epoch = int(options["epoch"])
         joins = {"topology": "plain", "process": options["id"], "rebalance": "60000"} if epoch == 0 else {}
         given = joins | options
-        says = "active" in given or "standby" in given
+        says = epoch == 0 or "active" in given or "standby" in given
         endpoint = given.get("endpoint")
         return StreamsHeartbeat(
             group_id=group_id,

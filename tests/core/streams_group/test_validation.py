@@ -14,13 +14,14 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.core.streams_group.topologies import COUNTING, topology
 
 ONE = {"0": frozenset((0,))}
-JOIN = StreamsHeartbeat("g", "m", 0, rebalance_timeout_ms=9, topology=COUNTING)
+JOIN = StreamsHeartbeat(
+    "g", "m", 0, rebalance_timeout_ms=9, topology=COUNTING, active_tasks={}, standby_tasks={}, warmup_tasks={}
+)
 STAY = StreamsHeartbeat("g", "m", 3)
 
 
 def test_what_is_valid() -> None:
     validate(JOIN)
-    validate(replace(JOIN, active_tasks={}, standby_tasks={}, warmup_tasks={}))
     validate(STAY)
     validate(replace(STAY, member_epoch=-1))
     validate(replace(STAY, active_tasks=ONE, standby_tasks={}, warmup_tasks={}))
@@ -46,7 +47,8 @@ CASES: list[tuple[StreamsHeartbeat, dict[str, Any], str]] = [
     (STAY, {"member_epoch": -2}, "InstanceId can't be null."),
     (STAY, {"member_epoch": -3}, "MemberEpoch is -3, but must be greater than or equal to -2."),
     (STAY, {"active_tasks": ONE}, "If one task-type is non-null, all must be non-null."),
-    (JOIN, {"standby_tasks": {}}, "If one task-type is non-null, all must be non-null."),
+    (JOIN, {"active_tasks": None}, "ActiveTasks must be empty when (re-)joining."),
+    (JOIN, {"warmup_tasks": None}, "WarmupTasks must be empty when (re-)joining."),
     (STAY, {"topology": COUNTING}, "Topology can only be provided when (re-)joining."),
 ]
 

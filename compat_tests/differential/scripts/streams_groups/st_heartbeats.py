@@ -42,6 +42,8 @@ SCRIPTS = [
         joins("a", active_tasks=tasks(s0=[0])),
         joins("a", standby_tasks=tasks(s0=[0])),
         joins("a", active_tasks=None),
+        joins("a", standby_tasks=None),
+        joins("a", warmup_tasks=None),
         joins("a", active_tasks=None, standby_tasks=None, warmup_tasks=None),
         leaves(),
         joins("a", task_offsets=OFFSETS),
@@ -135,6 +137,7 @@ SCRIPTS = [
         DESCRIBE,
         "a repartition topic of a number of its own, and its changelog",
         known(),
+        topic("{t}-by-key", 5),
         joins(
             "a",
             topology(
@@ -142,8 +145,8 @@ SCRIPTS = [
                 part("1", repartition_source_topics=[info("{t}-by-key", 5)], state_changelog_topics=[STORE]),
             ),
         ),
-        beat("a", 2, until=HAS_NO_STATUS, compared=False),
-        seen("Stable"),
+        beat("a", 2, until={"member_epoch": 3}),
+        view(),
     ),
     next_to_4(
         "st-internal-wrong",

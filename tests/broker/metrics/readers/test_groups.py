@@ -24,6 +24,7 @@ from tests.support.brokers.hosted import until
 from tests.support.brokers.running_broker import ask, create_topic, running_broker
 from tests.support.requests.consumer_group_requests import Member, group_broker, loaded
 from tests.support.requests.group_requests import commit
+from tests.support.requests.streams_group_requests import StreamsMember, topology
 
 
 async def values(reader: GroupsReader) -> dict[tuple[str, Tags], Any]:
@@ -38,7 +39,9 @@ async def values(reader: GroupsReader) -> dict[tuple[str, Tags], Any]:
 
 
 async def test_groups_are_counted_by_protocol_and_consumer_groups_by_state(tmp_path: Path) -> None:
-    async with group_broker(tmp_path, kpybroker_metrics_port="0") as broker:
+    async with group_broker(
+        tmp_path, kpybroker_metrics_port="0", group_streams_initial_rebalance_delay_ms="0"
+    ) as broker:
         assert broker.metrics is not None
         (reader,) = [one for one in broker.metrics.readers if isinstance(one, GroupsReader)]
         await create_topic(broker, "t", 2)
@@ -60,9 +63,16 @@ async def test_groups_are_counted_by_protocol_and_consumer_groups_by_state(tmp_p
                     group_id=group_id, member_id="m", member_epoch=epoch, subscribed_topic_names=names
                 )
                 assert (await ask(broker, beat, 1)).error_code == 0
+        for group_id, topic in {"words": "t", "waiting": "missing"}.items():
+            await loaded(broker, group_id)
+            await StreamsMember(broker, "m", group_id).join(topology(topic))
         found = await values(reader)
-        protocols = {protocol: found["group-count", (protocol,)] for protocol in ("classic", "consumer", "share")}
-        assert protocols == {"classic": 1, "consumer": 3, "share": 2}
+        kinds = ("classic", "consumer", "share", "streams")
+        protocols = {protocol: found["group-count", (protocol,)] for protocol in kinds}
+        assert protocols == {"classic": 1, "consumer": 3, "share": 2, "streams": 2}
+        streams = {tags[0]: value for (name, tags), value in found.items() if name == "streams-group-count"}
+        assert streams == {"Empty": 0, "NotReady": 1, "Assigning": 0, "Reconciling": 0, "Stable": 1, "Dead": 0}
+        assert found["streams-group-rebalance-count", ()] == 2
         shares = {tags[0]: value for (name, tags), value in found.items() if name == "share-group-count"}
         assert shares == {"Empty": 1, "Stable": 1, "Dead": 0}
         assert found["share-group-rebalance-count", ()] == 2

@@ -1,0 +1,102 @@
+"""`kafka-streams-groups` of Kafka 4.3.1 on a group with an instance, and on the same group when that has gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compat_tests.conftest import StartBroker
+from compat_tests.streams.groups import GROUP, streams_broker
+from compat_tests.streams.lab import CHANGELOG, LINES, PARTITIONS, REPARTITION, TASKS, Lab
+from compat_tests.support import quick
+from compat_tests.support.tools import Tools
+from compat_tests.support.waiting import eventually
+
+pytestmark = pytest.mark.wide
+
+
+@pytest.fixture
+def lab(own_broker: StartBroker, tmp_path: Path) -> Iterator[Lab]:
+    broker = streams_broker(own_broker, offsets_topic_num_partitions="4", transaction_state_log_num_partitions="4")
+    lab = Lab(broker, tmp_path)
+    yield lab
+    lab.end()
+
+
+class Tool:
+    """The command, and its tables by rows and words, without the head."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._tools = Tools("4.x", lab.broker.bootstrap)
+
+    def text(self, *arguments: str) -> str:
+        result = self._tools.run("streams-groups", *arguments, check=False)
+        return f"{result.out}\n{result.err}"
+
+    def table(self, *arguments: str) -> list[list[str]]:
+        lines = self._tools.run("streams-groups", *arguments).lines
+        return [line.split() for line in lines if line.strip() and not line.startswith(("GROUP", "Note:"))]
+
+    def offsets(self) -> dict[tuple[str, str], int]:
+        """The lag of each partition."""
+        rows = self.table("--describe", "--group", GROUP, "--offsets")
+        return {(topic, partition): int(lag) for _, topic, partition, lag in rows}
+
+
+def topics_of(lab: Lab) -> set[str]:
+    return set(quick.admin_client(lab.broker.bootstrap).list_topics(timeout=quick.DEADLINE_S).topics)
+
+
+def test_a_group_that_works_is_listed_and_described(lab: Lab) -> None:
+    lab.start()
+    lab.write()
+    lab.has_counted()
+    lab.is_shared(1)
+    tool = Tool(lab)
+    assert tool.table("--list") == [[GROUP]]
+    assert tool.table("--list", "--state") == [[GROUP, "Stable"]]
+    assert tool.table("--list", "--state", "Stable,NotReady") == [[GROUP, "Stable"]]
+    assert tool.table("--list", "--state", "Empty") == []
+    eventually(lambda: set(tool.offsets().values()) == {0}, "all is committed")
+    assert {topic for topic, _ in tool.offsets()} == {"lines", REPARTITION}
+    ((group, *_, state, members),) = tool.table("--describe", "--group", GROUP, "--state")
+    assert (group, state, members) == (GROUP, "Stable", "1")
+    described = tool.text("--describe", "--group", GROUP, "--state", "--verbose")
+    assert all(word in described for word in ("GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH", "Stable"))
+    assert "LEADER-EPOCH" in tool.text("--describe", "--group", GROUP, "--verbose")
+    for more in ((), ("--verbose",)):
+        rows = tool.text("--describe", "--group", GROUP, "--members", *more)
+        assert "ACTIVE" in rows, rows
+        assert all(f"{number}: [0,1,2]" in rows or f"{number}:[0,1,2]" in rows for number in range(2)), (TASKS, rows)
+    assert "is not empty" in tool.text("--delete", "--group", GROUP) or "NON_EMPTY" in tool.text(
+        "--delete", "--group", GROUP
+    )
+    assert "ssignments can only be reset if the group" in tool.text(
+        "--reset-offsets", "--group", GROUP, "--all-input-topics", "--to-earliest", "--execute"
+    )
+
+
+def test_an_empty_group_is_reset_and_deleted(lab: Lab) -> None:
+    instance = lab.start()
+    lab.write()
+    lab.has_counted()
+    lab.is_shared(1)
+    instance.close()
+    lab.is_empty()
+    tool = Tool(lab)
+    reset = ("--reset-offsets", "--group", GROUP, "--input-topic", "lines", "--to-earliest")
+    rows = tool.table(*reset, "--dry-run")
+    assert sorted(row[:3] for row in rows) == [[GROUP, "lines", str(number)] for number in range(PARTITIONS)]
+    assert {row[3] for row in rows} == {"0"}
+    assert sum(lag for (topic, _), lag in tool.offsets().items() if topic == "lines") == 0, "nothing was moved"
+    tool.table(*reset, "--delete-all-internal-topics", "--execute")
+    assert sum(lag for (topic, _), lag in tool.offsets().items() if topic == "lines") == LINES
+    eventually(lambda: not topics_of(lab) & {REPARTITION, CHANGELOG}, "internal topics are gone")
+    deleted = tool.text("--delete-offsets", "--group", GROUP, "--input-topic", "lines")
+    assert "Successful" in deleted, deleted
+    assert "lines" not in {topic for topic, _ in tool.offsets()}
+    tool.text("--delete", "--group", GROUP)
+    assert tool.table("--list") == []
+    assert "does not exist" in tool.text("--describe", "--group", GROUP)
