@@ -27,7 +27,8 @@ def features(version: str, bootstrap: str, *words: str) -> Result:
 def described(version: str, bootstrap: str) -> tuple[list[str], int]:
     """Words of the line of group.version, without the epoch; and the epoch. The other lines stay as they are."""
     groups, *others = (line.split() for line in features(version, bootstrap, "describe").lines)
-    for words, name, most in zip(others, ("share.version", "transaction.version"), ("1", "2"), strict=True):
+    newest = {"share.version": "1", "streams.version": "1", "transaction.version": "2"}
+    for words, (name, most) in zip(others, newest.items(), strict=True):
         assert words[:-1] == [
             *("Feature:", name, "SupportedMinVersion:", "0"),
             *("SupportedMaxVersion:", most, "FinalizedVersionLevel:", most, "Epoch:"),

@@ -75,7 +75,10 @@ def test_our_command_and_kafkas_see_the_same(bootstrap: str) -> None:
     [
         (f"{HEARTBEAT}=1", f"{HEARTBEAT} must be greater than or equal to group.consumer.min.heartbeat.interval.ms"),
         ("no=1", "Unknown group config name: no"),
-        ("streams.session.timeout.ms=50000", "Unknown group config name: streams.session.timeout.ms"),
+        (
+            "streams.num.standby.replicas=3",
+            "streams.num.standby.replicas must be less than or equal to group.streams.max.standby.replicas",
+        ),
     ],
 )
 def test_what_is_refused_in_its_words(bootstrap: str, pair: str, text: str) -> None:

@@ -11,13 +11,14 @@ import pytest
 from compat_tests.security.access.acl_callers import CALLERS
 from compat_tests.security.access.acl_matrix import Side, differences, running_sides
 from compat_tests.security.access.acl_requests import Request, all_requests
-from kpybroker.broker.requests.served.apis import NEEDS_SHARE_VERSION, SERVED
+from kpybroker.broker.requests.served.apis import NEEDS_SHARE_VERSION, NEEDS_STREAMS_VERSION, SERVED
 from kpybroker.wire.api import ApiKey
 
 CELLS_MIN = 600
 NOT_IN_KAFKA = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     *NEEDS_SHARE_VERSION,
+    *NEEDS_STREAMS_VERSION,
     ApiKey.CONSUMER_GROUP_DESCRIBE,
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,

@@ -56,9 +56,10 @@ class Coordinator:
             waiting.extend(self.machine.settle(read.done, ErrorCode.NONE, NOW) for read in outcome.reads)
 
     def beat(self, member_id: str, epoch: int, **fields: Any) -> Any:
-        joins: dict[str, Any] = (
-            {"topology": WIDE, "rebalance_timeout_ms": 1_000, "process_id": member_id} if epoch == 0 else {}
-        )
+        joins: dict[str, Any] = {}
+        if epoch == 0:
+            joins = {"topology": WIDE, "rebalance_timeout_ms": 1_000, "process_id": member_id}
+            joins |= {"active_tasks": {}, "standby_tasks": {}, "warmup_tasks": {}}
         request = StreamsHeartbeat(group_id="g", member_id=member_id, member_epoch=epoch, **joins | fields)
         self.run(self.machine.handle(request, "ticket", NOW))
         return self.replies.pop("ticket")

@@ -94,10 +94,10 @@ def _require_distinct(found: Mapping[str, object], sent: Sequence[object]) -> No
 
 
 def response_of(result: StreamsHeartbeatResult) -> Response:
-    """The result of the group's machine, as the client receives it."""
+    """The result of the group's machine, as the client receives it. An error has no text that its code says already."""
     response = Response(
         error_code=result.error,
-        error_message=result.message,
+        error_message=None if result.message == result.error.message else result.message,
         member_id=result.member_id,
         member_epoch=result.member_epoch,
         heartbeat_interval_ms=result.heartbeat_interval_ms,

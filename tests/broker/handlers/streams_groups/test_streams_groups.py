@@ -160,6 +160,10 @@ async def test_a_group_may_be_denied_and_a_heartbeat_be_malformed(tmp_path: Path
         assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, text)
         twice = [Request.TaskIds(subtopology_id="0", partitions=[0])] * 2
         assert (await member.send(member_epoch=1, active_tasks=twice)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        nothing: list[Any] = []
+        kinds = {"active_tasks": nothing, "standby_tasks": nothing, "warmup_tasks": nothing}
+        response = await member.send(topology=topology("in", epoch=-1), rebalance_timeout_ms=1, **kinds)
+        assert (response.error_code, response.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
         response = await member.send(member_epoch=1)
         assert (response.error_code, response.error_message) == (
             ErrorCode.GROUP_ID_NOT_FOUND,
