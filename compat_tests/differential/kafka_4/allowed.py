@@ -180,4 +180,11 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         scripts="st-.*-counting",
         kafka=0,
     ),
+    Allowed(
+        "Kafka does not find groups by the state NotReady",
+        r"groups\[0\]",
+        ApiKey.LIST_GROUPS,
+        scripts="st-list-(not-ready|topic-deleted)",
+        kafka=MISSING,
+    ),
 )

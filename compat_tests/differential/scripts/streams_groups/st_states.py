@@ -57,7 +57,7 @@ STATES: Mapping[str, Sequence[Step]] = {
     "deleted": [*a_streams_group(), *DELETED],
     "again": [*a_streams_group(), *DELETED, joins("a")],
     "grown": [*a_streams_group(), *grown(3), beat("a", 2, until={"member_epoch": 3})],
-    "topic-deleted": [*a_streams_group(), *deleted(), beat("a", 2, until={"member_epoch": 3})],
+    "topic-deleted": [*a_streams_group(), *deleted(), beat("a", 2, until={"status.0.status_code": 1})],
     "simple": [*known(), commit(part(0, 5), v=9)],
     "classic": [*known(), *grouped.joined("m")],
     "classic-empty": [*known(), *grouped.joined("m"), leave(("{m}", None), v=5), grouped.state("Empty")],

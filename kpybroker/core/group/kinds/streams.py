@@ -160,6 +160,7 @@ class StreamsGroups:
             if streams is None or streams.group_id != group.group_id:
                 streams = StreamsGroup(group.group_id, self.shared, self._settings)
             group.belongs_to(streams.owner)
+            streams.endpoint_epoch = 0  # as in Kafka, which does not keep what the first heartbeat said of endpoints
             group.begin_modern(streams)
         assert group.streams is not None
         group.streams.written_up_to = offset + 1

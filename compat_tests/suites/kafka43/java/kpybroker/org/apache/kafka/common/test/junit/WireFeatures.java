@@ -13,6 +13,7 @@ final class WireFeatures {
     static final String GROUP_VERSION = "group.version";
     static final String TRANSACTION_VERSION = "transaction.version";
     static final String SHARE_VERSION = "share.version";
+    static final String STREAMS_VERSION = "streams.version";
     private final WireCluster cluster;
     private final WireBrokers brokers;
 

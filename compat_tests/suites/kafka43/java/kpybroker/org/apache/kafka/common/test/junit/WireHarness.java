@@ -17,7 +17,8 @@ import java.util.stream.Collectors;
 
 /** The brokers of one test that extends Kafka's older harnesses: they share a tree, and start when the test says so. */
 public class WireHarness implements WireCluster, AutoCloseable {
-    private static final List<String> FEATURES = List.of(WireFeatures.GROUP_VERSION, WireFeatures.TRANSACTION_VERSION, WireFeatures.SHARE_VERSION);
+    private static final List<String> FEATURES = List.of(
+        WireFeatures.GROUP_VERSION, WireFeatures.TRANSACTION_VERSION, WireFeatures.SHARE_VERSION, WireFeatures.STREAMS_VERSION);
     private final BootstrapMetadata levels;
     private final WireBrokers brokers = new WireBrokers();
     private final ControllerServer controller = WireObjects.controller(this);

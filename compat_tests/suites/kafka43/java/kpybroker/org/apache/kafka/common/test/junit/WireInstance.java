@@ -97,6 +97,7 @@ class WireInstance implements ClusterInstance, WireCluster {
         features.finalizeLevel(WireFeatures.GROUP_VERSION, levelOf(Feature.GROUP_VERSION));
         features.finalizeLevel(WireFeatures.TRANSACTION_VERSION, levelOf(Feature.TRANSACTION_VERSION));
         features.finalizeLevel(WireFeatures.SHARE_VERSION, levelOf(Feature.SHARE_VERSION));
+        features.finalizeLevel(WireFeatures.STREAMS_VERSION, levelOf(Feature.STREAMS_VERSION));
     }
 
     private short levelOf(Feature feature) {
