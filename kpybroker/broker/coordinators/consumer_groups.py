@@ -5,6 +5,8 @@ does not finish in its first slice, and the topics that patterns match. Each run
 its result goes back to the machine as an event. Assignors and patterns are imported when a group first needs them: most
 brokers have only classic groups.
 
+A streams group asks for its tasks in the same way (`core.streams_group.target`), and they are computed here too.
+
 Not here: the rules (`core.consumer_group`), assignors and patterns themselves (`core`), the requests (`handlers`).
 """
 
