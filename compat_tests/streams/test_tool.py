@@ -102,4 +102,4 @@ def test_an_empty_group_is_reset_and_deleted(lab: Lab) -> None:
     assert max(committed(lab)) < 0
     tool.text("--delete", "--group", GROUP)
     assert tool.table("--list") == []
-    assert "does not exist" in tool.text("--describe", "--group", GROUP)
+    assert "not found" in tool.text("--describe", "--group", GROUP)

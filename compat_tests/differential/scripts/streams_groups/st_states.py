@@ -166,7 +166,7 @@ PROBES: Mapping[str, tuple[ApiKey, int, Sequence[Step]]] = {
             *(commit_offsets(offset(0, 1), member_id="a", generation_id=epoch, v=3) for epoch in (1, 2, 3)),
         ],
     ),
-    "delete-offsets": (ApiKey.OFFSET_DELETE, 0, [drop("{t}-none", 0), drop("{t}", 0), drop("{t}-u", 0)]),
+    "delete-offsets": (ApiKey.OFFSET_DELETE, 0, [drop("{t}-none", 0), drop("{t}", 0)]),
 }
 """API, version and requests by what they are about."""
 
