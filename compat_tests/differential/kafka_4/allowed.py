@@ -170,20 +170,18 @@ ALLOWED_NEXT_TO_4: tuple[Allowed, ...] = (
         scripts="sg-settings-.*",
     ),
     Allowed(
+        "a partition whose state could not be read is forgotten at once",
+        r"responses\[0\]\.partitions\[0\]\.acknowledge_error_message",
+        ApiKey.SHARE_FETCH,
+        scripts="sg-acquire-.*",
+        ours="This broker does not host the partition.",
+    ),
+    Allowed(
         "Kafka stumbles over a group of no name",
         r"responses\[0\]",
         ApiKey.SHARE_FETCH,
         scripts="sg-member-member-ids",
         ours=MISSING,
-    ),
-    *(
-        Allowed(
-            "what is wrong with an acknowledgement is said by its code alone",
-            r"responses\[0\]\.partitions\[\d+\]\.(acknowledge_)?error_message",
-            api,
-            ours=None,
-        )
-        for api in (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
     ),
     Allowed(
         "Kafka stumbles over a request about no partitions, and over partitions below 0",
