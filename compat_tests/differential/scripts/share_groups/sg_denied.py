@@ -27,6 +27,7 @@ from compat_tests.differential.kafka_4.share_steps import (
     at_once,
     beat,
     entry,
+    fetch,
     forget,
     joins,
     leaves,
@@ -90,7 +91,7 @@ PROBES: Mapping[str, tuple[ApiKey, int, Sequence[Step]]] = {
         [
             at_once(1),
             at_once(2, place(0, acks(0, 0, ACCEPT))),
-            at_once(0, topics=BOTH, member="x"),
+            fetch(0, topics=BOTH, member="x", max_wait_ms=500),
             at_once(1, member="x"),
             at_once(-1, member="x"),
         ],
