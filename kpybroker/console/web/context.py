@@ -66,9 +66,7 @@ class Console:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.filters.update(
-            shown=shown, size=size, moment=moment, when=when, count=grouped, hide=hide, said=said
-        )
+        self.templates.filters.update(shown=shown, size=size, when=when, count=grouped, hide=hide, said=said)
 
     def _metrics(self, options: ConsoleOptions) -> Metrics | None:
         if options.metrics:
