@@ -49,7 +49,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 def test_the_wheel_is_the_package_and_nothing_else(built: Built) -> None:
     ours = {str(file.relative_to(ROOT)) for file in PACKAGE.rglob("*") if file.suffix in (".py", ".typed")}
-    ours |= {str(file.relative_to(ROOT)) for part in BROWSERS for file in (PACKAGE / "console" / part).iterdir()}
+    files = [file for part in BROWSERS for file in (PACKAGE / "console" / part).rglob("*") if file.is_file()]
+    ours |= {str(file.relative_to(ROOT)) for file in files}
     assert len([name for name in ours if "/wire/messages/" in name]) > 80
     packed = {name for name in built.files() if ".dist-info/" not in name}
     assert packed == ours

@@ -31,9 +31,9 @@ def test_without_a_control_channel_there_are_no_such_pages(client: MakeClient) -
 def test_requests_are_decoded_and_filtered(browser: TestClient) -> None:
     browser.get("/topics")
     page = browser.get("/requests?api=Metadata").text
-    assert '<th scope="row">Metadata' in page
+    assert '<th scope="row" class="nowrap">Metadata' in page
     assert "&#34;topics&#34;" in page
-    assert '<th scope="row">ApiVersions' not in page
+    assert '<th scope="row" class="nowrap">ApiVersions' not in page
     assert "no such request" in browser.get("/requests?client_id=someone-else").text
     assert browser.get("/requests?api=NoSuchApi").status_code == 400
 
