@@ -13,6 +13,7 @@ from compat_tests.support.services import Broker
 from kpybroker.core.features import STREAMS_VERSION
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from kpybroker.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from kpybroker.wire.messages.list_groups import ListGroupsRequest
 from kpybroker.wire.messages.streams_group_describe import StreamsGroupDescribeRequest
 
 GROUP = "words"
@@ -35,6 +36,13 @@ def described(broker: Broker, group: str) -> Any:
     with Raw(("127.0.0.1", broker.port)) as raw:
         (found,) = raw.ask(StreamsGroupDescribeRequest(group_ids=[group]), 0).groups
     return found
+
+
+def state(broker: Broker, group: str) -> str | None:
+    """The state of the group, of whatever kind it is; None if there is none of the name."""
+    with Raw(("127.0.0.1", broker.port)) as raw:
+        groups = raw.ask(ListGroupsRequest(), 5).groups
+    return next((str(one.group_state) for one in groups if one.group_id == group), None)
 
 
 def tasks(assignment: Any, kind: str = "active") -> set[str]:

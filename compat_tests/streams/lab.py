@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from compat_tests.eos.readers import messages_to_end
 from compat_tests.streams.application import STREAMS, Application
-from compat_tests.streams.groups import GROUP, by_process, described
+from compat_tests.streams.groups import GROUP, by_process, described, state
 from compat_tests.support import quick
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
@@ -93,7 +93,8 @@ class Lab:
         eventually(has_settled, f"{processes} processes with all tasks", DEADLINE_S)
 
     def is_empty(self) -> None:
-        eventually(lambda: described(self.broker, GROUP).group_state == "Empty", "the group is empty", DEADLINE_S)
+        """Classic members do not leave when they are closed: their sessions end."""
+        eventually(lambda: state(self.broker, GROUP) == "Empty", "the group is empty", DEADLINE_S)
 
     def end(self) -> None:
         for one in self.instances:

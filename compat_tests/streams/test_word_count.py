@@ -106,8 +106,7 @@ def test_an_application_changes_its_protocol_and_goes_back(lab: Lab) -> None:
         found = described(lab.broker, GROUP)
         assert found.error_code == (0 if protocol == STREAMS else ErrorCode.GROUP_ID_NOT_FOUND)
         instance.close()
-        if protocol == STREAMS:
-            lab.is_empty()
+        lab.is_empty()
 
 
 @pytest.mark.wide
