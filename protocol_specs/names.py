@@ -28,6 +28,7 @@ def aliases() -> tuple[Alias, ...]:
     from kpybroker.control.levers.disk import OPERATIONS
     from kpybroker.control.methods.records import Isolation
     from kpybroker.control.rules.acts import Damage, Side
+    from kpybroker.core.streams_group.values import STREAMS_GROUP_TYPE
     from kpybroker.core.transaction.values import TransactionState
     from kpybroker.wire.api import API_INFO
     from kpybroker.wire.compression import CODEC_NAMES
@@ -42,8 +43,9 @@ def aliases() -> tuple[Alias, ...]:
         ),
         Alias("Release", _words(RELEASES), "A release of Kafka whose versions of APIs are known."),
         Alias("BrokerRelease", _words(KAFKA_VERSIONS), "A release of Kafka whose place a broker can take."),
-        Alias("GroupState", _group_states(), "The state of a group, of either protocol."),
-        Alias("GroupProtocol", _group_types(), "How a group's members get their partitions, and the type of a group."),
+        Alias("GroupState", _group_states(), "The state of a group, of any type."),
+        Alias("GroupProtocol", _group_types(), "How a group's members get their partitions."),
+        Alias("GroupType", (*_group_types(), STREAMS_GROUP_TYPE), "The type of a group that commits offsets."),
         Alias("TransactionState", _words(one.title for one in TransactionState), "The state of a transactional id."),
         Alias("Isolation", get_args(Isolation), "Whether records of open and aborted transactions are read."),
         Alias("Codec", _words(CODEC_NAMES), "How a producer compresses."),
@@ -62,9 +64,11 @@ def _group_states() -> tuple[str, ...]:
     """A dead group is one that is not there."""
     from kpybroker.core.consumer_group.values import ConsumerGroupState
     from kpybroker.core.group.values import GroupState
+    from kpybroker.core.streams_group.values import StreamsGroupState
 
     classic = [state.value for state in GroupState if state is not GroupState.DEAD]
-    return _words(dict.fromkeys([*classic, *(state.value for state in ConsumerGroupState)]))
+    newer = [state.value for states in (ConsumerGroupState, StreamsGroupState) for state in states]
+    return _words(dict.fromkeys([*classic, *newer]))
 
 
 def _group_types() -> tuple[str, ...]:

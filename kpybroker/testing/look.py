@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
-    from kpybroker.testing.typed.names import ApiName, ErrorName, GroupProtocol, GroupState, TransactionState
+    from kpybroker.testing.typed.names import ApiName, ErrorName, GroupState, GroupType, TransactionState
 
 JsonObject = Mapping[str, Any]
 
@@ -99,12 +99,13 @@ class Member:
 class Group:
     """A group, as its coordinator knows it; the `state` has Kafka's names: Empty, PreparingRebalance, Stable ...
 
-    `type` is "classic" or "consumer" (KIP-848). A consumer group is Empty, Assigning, Reconciling or Stable. Its epoch
-    is the `generation`, its assignor the `protocol`, and it has no leader.
+    `type` is "classic", "consumer" (KIP-848) or "streams" (KIP-1071). The latter two are Empty, Assigning, Reconciling
+    or Stable, a streams group also NotReady. Their epoch is the `generation`, and they have no leader; the `protocol`
+    is the assignor. A member of a streams group has what its active tasks read as its assignment.
     """
 
     group_id: str
-    type: GroupProtocol
+    type: GroupType
     state: GroupState
     coordinator: int | None
     generation: int

@@ -58,6 +58,7 @@ def test_it_is_listed_by_its_type_and_is_no_reader_of_a_topic(client: MakeClient
     browser = client()
     listed = get(browser, "/groups", q=group, type="share", lag="1").text
     assert "<td>share</td>" in listed
+    assert facts_of(listed)["Groups"].split()[0] == "1"
     assert f"/group?id={group}" not in get(browser, f"/topics/{group}/groups").text
     assert get(browser, "/group/lag.json", id=group).json()[1] == [0]
 

@@ -62,20 +62,18 @@ def test_the_name_of_an_invocation(name: str, method: str, invocation: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "verdict"),
+    ("text", "verdict"),
     [
-        ("T.testJoin[1]", "java.lang.AssertionError: no", Verdict.FAILED),
-        ("T.testJoin[1]", "ExecutionException\nCaused by: x.NeedsBrokerObjects: metrics", Verdict.NEEDS_OBJECTS),
-        ("T.testStreamsGroups[1]", "x.NeedsBrokerObjects: metrics", Verdict.LATER_GROUPS),
-        ("StreamsTest.testJoin[1]", "java.lang.AssertionError: no", Verdict.LATER_GROUPS),
-        ("T.testJoin[1]", "UnsupportedVersionException: The node does not support LIST", Verdict.UNSERVED_VERSIONS),
-        ("T.testJoin[1]", "EOFException: \nat X.connectAndReceive(X:1)", Verdict.UNSERVED_VERSIONS),
-        ("T.testJoin[1]", "EOFException\nat BaseRequestTest.sendAndReceive(X:1)", Verdict.UNSERVED_VERSIONS),
-        ("T.testJoin[1]", "EOFException: \nat X.readLine(X:1)", Verdict.FAILED),
+        ("java.lang.AssertionError: no", Verdict.FAILED),
+        ("ExecutionException\nCaused by: x.NeedsBrokerObjects: metrics", Verdict.NEEDS_OBJECTS),
+        ("UnsupportedVersionException: The node does not support LIST", Verdict.UNSERVED_VERSIONS),
+        ("EOFException: \nat X.connectAndReceive(X:1)", Verdict.UNSERVED_VERSIONS),
+        ("EOFException\nat BaseRequestTest.sendAndReceive(X:1)", Verdict.UNSERVED_VERSIONS),
+        ("EOFException: \nat X.readLine(X:1)", Verdict.FAILED),
     ],
 )
-def test_why_a_test_failed(name: str, text: str, verdict: Verdict) -> None:
-    assert judge(name, text) is verdict
+def test_why_a_test_failed(text: str, verdict: Verdict) -> None:
+    assert judge(text) is verdict
 
 
 def test_an_expected_test_that_failed_or_is_gone_was_lost_unless_its_class_did_not_run() -> None:
@@ -87,9 +85,9 @@ def test_an_expected_test_that_failed_or_is_gone_was_lost_unless_its_class_did_n
 def test_the_table_counts_by_class() -> None:
     rows = table([*read(REPORT), Result("JoinTest.testZ[1]", Verdict.PASSED, 0.0, "")])
     assert rows[2:] == [
-        "| `JoinTest` | 2 | 1 |  |  | 1 |",
-        "| `OtherTest` | 1 |  |  |  |  |",
-        "| all | 3 | 1 |  |  | 1 |",
+        "| `JoinTest` | 2 | 1 |  | 1 |",
+        "| `OtherTest` | 1 |  |  |  |",
+        "| all | 3 | 1 |  | 1 |",
     ]
 
 

@@ -10,7 +10,6 @@ from enum import Enum
 from typing import NamedTuple
 
 NEEDS_OBJECTS = re.compile(r"NeedsBrokerObjects: (.+)")
-LATER_GROUPS = re.compile(r"streams", re.IGNORECASE)
 UNSERVED_VERSIONS = re.compile(
     r"UnsupportedVersionException|EOFException[\s\S]*(?:connectAndReceive|BaseRequestTest\.sendAndReceive)"
     r"|Unknown resource type 32|API keys in ApiVersionsResponse must match"
@@ -26,7 +25,6 @@ class Verdict(Enum):
 
     PASSED = "passed"
     NEEDS_OBJECTS = "needs the broker's Java objects"
-    LATER_GROUPS = "wants streams groups"
     UNSERVED_VERSIONS = "wants versions or keys that are not served"
     FAILED = "fails"
 
@@ -86,15 +84,13 @@ def _numbered(cases: Iterable[tuple[str, str, int, ElementTree.Element]]) -> Ite
         else:
             kind, message = failure.attrib.get("type", ""), failure.attrib.get("message", "")
             text = f"{kind}: {message}\n{failure.text or ''}"
-            verdict, needed = judge(name, text), NEEDS_OBJECTS.search(text)
+            verdict, needed = judge(text), NEEDS_OBJECTS.search(text)
             cause = needed[1] if needed and verdict is Verdict.NEEDS_OBJECTS else text
             yield Result(name, verdict, seconds, cause.strip()[:CAUSE_LENGTH])
 
 
-def judge(name: str, text: str) -> Verdict:
-    """Why a test failed, by its name and by what it said."""
-    if LATER_GROUPS.search(name):
-        return Verdict.LATER_GROUPS
+def judge(text: str) -> Verdict:
+    """Why a test failed, by what it said."""
     if NEEDS_OBJECTS.search(text):
         return Verdict.NEEDS_OBJECTS
     if UNSERVED_VERSIONS.search(text):

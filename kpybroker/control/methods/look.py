@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from kpybroker.core.consumer_group.state import ConsumerGroup
     from kpybroker.core.consumer_group.values import DescribedConsumerMember
     from kpybroker.core.group.state import Group
+    from kpybroker.core.streams_group.members import StreamsMember
+    from kpybroker.core.streams_group.state import StreamsGroup
 
 NO_OFFSET = -1
 CONSUMER = "consumer"
@@ -119,8 +121,9 @@ async def groups(hosted: Hosted) -> JSON:
 async def group(hosted: Hosted, group: str) -> JSON:
     """One group: its state, its protocol, its members, what they subscribe to and are assigned. null: there is none.
 
-    `type` is "classic" or "consumer" (KIP-848). `generation` and `leader` are what the members of a classic group last
-    received; a consumer group has its epoch there, no leader, and its assignor as the `protocol`."""
+    `type` is "classic", "consumer" (KIP-848) or "streams" (KIP-1071). `generation` and `leader` are what the members of
+    a classic group last received; one of the others has its epoch there, no leader, and its assignor as the `protocol`.
+    A member of a streams group is assigned what its active tasks read. null for a share group: see `share_group`."""
     from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 
     coordinator = await loaded_coordinator(hosted, GROUP_METADATA_TOPIC_NAME, group)
@@ -129,6 +132,8 @@ async def group(hosted: Hosted, group: str) -> JSON:
     known = _known(coordinator, group)
     if known is not None and known.consumer is not None:
         return await _consumer_group(coordinator, known.consumer)
+    if known is not None and known.streams is not None:
+        return await _streams_group(coordinator, known.streams)
     response = await ask(coordinator, ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=[group]))
     found = response.groups[0]
     if found.group_state == GroupState.DEAD.value:
@@ -199,6 +204,42 @@ def _consumer_member(described: DescribedConsumerMember, kept: ConsumerGroup, na
         "client_host": metadata.client_host.lstrip("/"),
         "subscription": sorted(metadata.topic_names | matched),
         "assignment": {names[topic_id]: sorted(parts) for topic_id, parts in described.assignment.items()},
+    }
+
+
+async def _streams_group(coordinator: Broker, kept: StreamsGroup) -> JSON:
+    """As the coordinator describes it, whether or not `streams.version` is finalized."""
+    from kpybroker.core.streams_group.sticky_assignor import STICKY_ASSIGNOR
+    from kpybroker.core.streams_group.values import STREAMS_GROUP_TYPE, DescribeStreamsGroup
+
+    found = await coordinator.groups.ask(DescribeStreamsGroup(kept.group_id))
+    check(found.error, f"describing group {kept.group_id}", found.message)
+    return {
+        "group_id": kept.group_id,
+        "type": STREAMS_GROUP_TYPE,
+        "state": found.state,
+        "coordinator": coordinator.node_id,
+        "generation": found.group_epoch,
+        "protocol_type": STREAMS_GROUP_TYPE,
+        "protocol": STICKY_ASSIGNOR,
+        "leader": None,
+        "members": [_streams_member(one, kept) for one in found.members],
+    }
+
+
+def _streams_member(member: StreamsMember, kept: StreamsGroup) -> JSON:
+    from kpybroker.core.streams_group.endpoints import source_partitions
+
+    configured = None if kept.configured is None else kept.configured.subtopologies
+    read = {name for one in (configured or {}).values() for name in one.subtopology.all_source_topics}
+    active = {subtopology_id: frozenset(epochs) for subtopology_id, epochs in member.current.assigned.active.items()}
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.metadata.instance_id,
+        "client_id": member.metadata.client_id,
+        "client_host": member.metadata.client_host.lstrip("/"),
+        "subscription": sorted(read),
+        "assignment": {topic: list(parts) for topic, parts in source_partitions(kept, active).items()},
     }
 
 

@@ -41,13 +41,16 @@ def _found(group: StreamsGroup, member: StreamsMember) -> EndpointPartitions:
     if isinstance(known, _Found) and all(map(is_, known.sources, sources)):
         return known.partitions
     active = {subtopology_id: frozenset(epochs) for subtopology_id, epochs in assigned.active.items()}
-    partitions = EndpointPartitions(endpoint, _topics(group, active), _topics(group, assigned.standby))
+    partitions = EndpointPartitions(
+        endpoint, source_partitions(group, active), source_partitions(group, assigned.standby)
+    )
     if member.member_id in group.members:
         group.endpoints[member.member_id] = _Found(sources, partitions)
     return partitions
 
 
-def _topics(group: StreamsGroup, tasks: TaskIds) -> dict[str, tuple[int, ...]]:
+def source_partitions(group: StreamsGroup, tasks: TaskIds) -> dict[str, tuple[int, ...]]:
+    """The partitions by topic that tasks read. None where there is no topology that is ready."""
     configured = None if group.configured is None else group.configured.subtopologies
     partitions: dict[str, tuple[int, ...]] = {}
     for subtopology_id, indexes in tasks.items():

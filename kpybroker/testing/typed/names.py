@@ -271,13 +271,20 @@ GroupState = Literal[
     "Stable",
     "Assigning",
     "Reconciling",
+    "NotReady",
 ]
-"""The state of a group, of either protocol."""
+"""The state of a group, of any type."""
 GroupProtocol = Literal[
     "classic",
     "consumer",
 ]
-"""How a group's members get their partitions, and the type of a group."""
+"""How a group's members get their partitions."""
+GroupType = Literal[
+    "classic",
+    "consumer",
+    "streams",
+]
+"""The type of a group that commits offsets."""
 TransactionState = Literal[
     "Empty",
     "Ongoing",

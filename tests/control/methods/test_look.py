@@ -18,6 +18,7 @@ from kpybroker.wire.messages.join_group import JoinGroupRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from kpybroker.wire.messages.sync_group import SyncGroupRequest
 from tests.support.brokers.hosted import hosted_brokers, refusal
+from tests.support.requests.streams_group_requests import StreamsMember, topology
 
 VERSION_0 = b"\0\0"
 
@@ -157,6 +158,25 @@ async def test_a_consumer_group_and_what_its_pattern_matches(tmp_path: Path) -> 
     assert (found["generation"], found["leader"], found["coordinator"]) == (joined.member_epoch, None, 0)
     assert (member["member_id"], member["instance_id"], member["client_id"]) == ("m", "instance", "control")
     assert (member["subscription"], member["assignment"]) == (["t"], {"t": [0, 1]})
+
+
+async def test_a_streams_group_and_what_its_tasks_read(tmp_path: Path) -> None:
+    delays = {"group_streams_assignment_interval_ms": "0", "group_streams_initial_rebalance_delay_ms": "0"}
+    async with hosted_brokers(tmp_path, **delays) as (hosted, call):
+        await call("create_topic", name="t", partitions=2)
+        await loaded(hosted, "g")
+        coordinator = coordinating(hosted, GROUP_METADATA_TOPIC_NAME, "g")
+        assert coordinator is not None
+        member = StreamsMember(coordinator, "m")
+        await member.join(topology("t"))
+        await member.until(active={"0": [0, 1]})
+        found = await call("group", group="g")
+        assert await call("groups") == [found]
+    (of,) = found["members"]
+    assert (found["type"], found["state"], found["protocol"]) == ("streams", "Stable", "sticky")
+    assert (found["generation"], found["leader"]) == (member.epoch, None)
+    assert (of["member_id"], of["client_id"], of["subscription"]) == ("m", "m", ["t"])
+    assert of["assignment"] == {"t": [0, 1]}
 
 
 async def test_a_transactional_id(tmp_path: Path) -> None:
