@@ -162,7 +162,7 @@ async def test_a_consumer_group_and_what_its_pattern_matches(tmp_path: Path) -> 
 
 async def test_a_streams_group_and_what_its_tasks_read(tmp_path: Path) -> None:
     delays = {"group_streams_assignment_interval_ms": "0", "group_streams_initial_rebalance_delay_ms": "0"}
-    async with hosted_brokers(tmp_path, **delays) as (hosted, call):
+    async with hosted_brokers(tmp_path, 1, **delays) as (hosted, call):
         await call("create_topic", name="t", partitions=2)
         await loaded(hosted, "g")
         coordinator = coordinating(hosted, GROUP_METADATA_TOPIC_NAME, "g")
