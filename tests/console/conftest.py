@@ -91,3 +91,10 @@ def text_of(page: str) -> str:
 def facts_of(page: str) -> dict[str, str]:
     """What a page sums up: names, and their values as text."""
     return {name: text_of(value) for name, value in re.findall(r"<dt>([^<]+)</dt><dd[^>]*>(.*?)</dd>", page)}
+
+
+def rows_of(page: str, label: str) -> list[list[str]]:
+    """The cells of a table's body, without their tags."""
+    (body,) = re.findall(rf'aria-label="{label}".*?<tbody>(.*?)</tbody>', page, re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)
+    return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows]

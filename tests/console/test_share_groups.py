@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +12,7 @@ from confluent_kafka import AcknowledgeType
 from kpybroker.console.queries.outside.share_groups import ROWS_MAX, UNKNOWN, held
 from kpybroker.console.web.live import Notes
 from kpybroker.testing import Broker
-from tests.console.conftest import START_S, MakeClient, facts_of, token_of
+from tests.console.conftest import START_S, MakeClient, facts_of, rows_of, token_of
 from tests.console.test_development import control_of
 from tests.console.test_groups import PLAN, get
 
@@ -146,10 +145,3 @@ class Channel:
     def call(self, method: str, group: str) -> Any:
         assert (method, group) == ("share_group", "g")
         return {"partitions": [self.partition]}
-
-
-def rows_of(page: str, label: str) -> list[list[str]]:
-    """The cells of a table's body, without their tags."""
-    (body,) = re.findall(rf'aria-label="{label}".*?<tbody>(.*?)</tbody>', page, re.DOTALL)
-    rows = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)
-    return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows]

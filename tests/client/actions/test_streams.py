@@ -2,59 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from kpybroker.client.connect.settings import Settings
-from kpybroker.client.connect.wire import GROUP, WireCluster
-from kpybroker.wire.api import ApiKey
-from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
-from kpybroker.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest as Heartbeat
+from kpybroker.client.connect.wire import WireCluster
 from tests.client.conftest import Run
+from tests.support.requests.streams_application import SETTLE_S, UNASSIGNED, Application
 from tests.support.requests.streams_group_requests import counting, topology
-
-SETTLE_S = 60.0
-UNASSIGNED: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
-
-
-class Application:
-    """One member of a streams group of the name of its topic."""
-
-    def __init__(self, cluster: WireCluster, name: str) -> None:
-        self._cluster = cluster
-        self._name = name
-        self.epoch = 0
-
-    def beat(self, epoch: int | None = None, **fields: Any) -> Any:
-        request = Heartbeat(
-            group_id=self._name,
-            member_id="one",
-            member_epoch=self.epoch if epoch is None else epoch,
-            **fields,
-        )
-        response = self._cluster.coordinator(self._name, GROUP).request(ApiKey.STREAMS_GROUP_HEARTBEAT, request)
-        assert response.error_code == 0, response
-        self.epoch = response.member_epoch
-        return response
-
-    def join(self, sent: Heartbeat.Topology) -> None:
-        """Until it has tasks, and no one has to wait for topics."""
-        self.beat(0, rebalance_timeout_ms=60_000, process_id="p", topology=sent, **UNASSIGNED)
-        end = time.monotonic() + SETTLE_S
-        while response := self.beat().status:
-            assert time.monotonic() < end, response
-
-    def commit(self, offset: int) -> None:
-        part = OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-        topic = OffsetCommitRequest.OffsetCommitRequestTopic(name=self._name, partitions=[part])
-        request = OffsetCommitRequest(
-            group_id=self._name, member_id="one", generation_id_or_member_epoch=self.epoch, topics=[topic]
-        )
-        response = self._cluster.coordinator(self._name, GROUP).request(ApiKey.OFFSET_COMMIT, request)
-        assert response.topics[0].partitions[0].error_code == 0
 
 
 @pytest.fixture
