@@ -97,4 +97,7 @@ def rows_of(page: str, label: str) -> list[list[str]]:
     """The cells of a table's body, without their tags."""
     (body,) = re.findall(rf'aria-label="{label}".*?<tbody>(.*?)</tbody>', page, re.DOTALL)
     rows = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)
-    return [[re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)] for row in rows]
+    return [
+        [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)]
+        for row in rows
+    ]
