@@ -165,7 +165,7 @@ bench-heartbeats: $(VENV)/.test-stamp  ## µs of CPU of a heartbeat (KIP-848) th
 	$(BIN)/python -m compat_tests.bench.heartbeats
 
 bench-extras: test-deps  ## what a control channel, faults, the request log, ACLs and many schemas cost: 6 minutes
-	$(BIN)/python -m compat_tests.bench.extras $(BENCH)
+	$(BIN)/python -m compat_tests.bench.extras.run $(BENCH)
 
 bench-assignors: $(VENV)/.test-stamp  ## who gets which of 10 000 partitions among 10 000 members: seconds in all, and the longest slice
 	$(BIN)/python -m compat_tests.groups.speed
@@ -183,7 +183,7 @@ bench-pipelines: test-deps  ## rows/s, CPU and memory of each pipeline on 1, 2 a
 	$(BIN)/python -m compat_tests.bench.pipelines.run $(BENCH)
 
 bench-metrics: test-deps  ## what metrics cost a request, and a scrape of 10 000 partitions: 5 minutes
-	$(BIN)/python -m compat_tests.bench.metrics $(BENCH)
+	$(BIN)/python -m compat_tests.bench.extras.metrics $(BENCH)
 
 bench-scale: test-deps  ## requests/s and MB/s of one process and of two, next to Kafka on the same cores: 5 minutes
 	$(BIN)/python -m compat_tests.bench.scale $(BENCH)

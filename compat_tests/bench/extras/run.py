@@ -1,10 +1,10 @@
 """`make bench-extras`: what a request, or a start, pays for what is not there without being asked for.
 
-    python -m compat_tests.bench.extras [--quick] [--rounds N] [--no-write] [--dir DIRECTORY]
+    python -m compat_tests.bench.extras.run [--quick] [--rounds N] [--no-write] [--dir DIRECTORY]
 
 Brokers share a core, one client at a time has another: each broker in turn gets requests of one record on one
 connection, and the broker's processor time of a request is compared with that of a broker without the extra in the
-same round. Then ACLs, in a process of their own (`bench.security.acls`), and a schema registry: its memory and its
+same round. Then ACLs, in a process of their own (`acls`), and a schema registry: its memory and its
 start with no schemas and with many. Nothing has a floor: a page that says a figure is held against this table.
 """
 
@@ -21,13 +21,13 @@ from urllib.request import Request, urlopen
 
 import trio
 
+from compat_tests.bench.extras import acls
 from compat_tests.bench.load.clients import Run
 from compat_tests.bench.load.workloads import one_record
 from compat_tests.bench.measuring import command
 from compat_tests.bench.measuring.brokers import PYTHON_ENV, Cores, pinned, scratch_directory, stock_broker
 from compat_tests.bench.measuring.costs import come_to_rest, memory
 from compat_tests.bench.measuring.report import Part, Table
-from compat_tests.bench.security import acls
 from compat_tests.support.services import Broker, Service, kpybroker_executable
 from compat_tests.support.tools import Tools
 from tests.support.network.ports import free_port
