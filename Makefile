@@ -115,15 +115,16 @@ deploy-test: $(VENV)/.test-stamp  ## docs/deploy in a fresh Debian: the image is
 	$(BIN)/python -m compat_tests.deps debootstrap
 	$(PYTEST) compat_tests/deploy --deploy
 
-ranges: $(VENV)/.test-stamp  ## unit tests with the lowest and the newest dependencies, on each Python: 10 minutes; RANGES='3.13 tests/wire'
+ranges: test-deps  ## unit tests with the lowest and the newest dependencies, on each Python: 10 minutes; RANGES='3.13 tests/wire'
 	$(BIN)/python -m compat_tests.deps python
 	$(BIN)/python -m compat_tests.packaging.ranges $(RANGES)
 
 compatibility: $(VENV)/.test-stamp  ## write docs/reference/compatibility.md from the ledgers and the last results
 	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)
 
-fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
-	$(BIN)/python -m tests.wire.fuzz.fuzz_decode --executions 1000000
+fuzz: $(VENV)/.test-stamp  ## every parser of what strangers send, guided by coverage, 10^7 requests first: 2 hours; FUZZ='jaas --runs 1000'
+	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
+	$(BIN)/python -m tests.fuzz.run $(or $(FUZZ),--times requests=100 --write)
 
 search: $(VENV)/.test-stamp  ## property and stateful tests with other examples than make test's: 10 minutes; SEARCH='tests/core'
 	$(PYTEST) $(or $(SEARCH),tests) -m hypothesis --hypothesis-profile=search -n $(WORKERS)
