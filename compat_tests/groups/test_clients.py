@@ -187,7 +187,7 @@ def test_franz_go_finds_the_topics_of_a_pattern(served: Broker, start: Start, lo
 
 
 @pytest.mark.usefixtures("orders")
-@pytest.mark.parametrize("client", MIXED)
+@pytest.mark.parametrize("client", [pytest.param("java", marks=pytest.mark.wide), "confluent"])
 def test_a_pattern_follows_the_topics_there_are(served: Broker, start: Start, logs: Logs, client: str) -> None:
     """RE2's syntax; a topic that is made later is found, one that is deleted and made again starts at its beginning."""
     admin = AdminClient({"bootstrap.servers": served.bootstrap})

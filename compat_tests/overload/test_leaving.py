@@ -191,7 +191,12 @@ def _has_response(raw: Raw) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("kind", "count", "pipelined"), [("metadata", 200, 500), ("fetch", 200, 1), ("offsets", 100, 5)]
+    ("kind", "count", "pipelined"),
+    [
+        ("metadata", 200, 500),
+        pytest.param("fetch", 200, 1, marks=pytest.mark.wide),
+        pytest.param("offsets", 100, 5, marks=pytest.mark.wide),
+    ],
 )
 def test_a_crowd_is_served_and_so_is_everyone_else(
     own_broker: StartBroker, kind: str, count: int, pipelined: int

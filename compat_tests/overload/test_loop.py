@@ -77,6 +77,8 @@ SLOWEST = frozenset(
     )
 )
 """A hundred thousand distinct elements take seconds of work in turns. INCREMENTAL_ALTER_CONFIGS, the slowest, stays."""
+EQUAL = frozenset((ApiKey.FETCH, ApiKey.METADATA, ApiKey.OFFSET_COMMIT, ApiKey.PRODUCE))
+"""Equal elements are sent to these in `make test`, and to all in `make attacks` and `make bench-loop`."""
 WALKED = ("compacted", "recompressed", "opaque")
 
 Input = Callable[[Broker], Awaitable[None]]
@@ -190,7 +192,10 @@ def check(directory: Path, inputs: dict[str, Input], held_s_max: float) -> None:
     assert [(name, held) for name, held in slow if held > held_s_max] == []
 
 
-@pytest.mark.parametrize("key", SERVED, ids=lambda key: str(key.name))
+@pytest.mark.parametrize(
+    "key",
+    [pytest.param(key, id=key.name, marks=[] if key in EQUAL else pytest.mark.wide) for key in SERVED],
+)
 def test_many_elements(tmp_path: Path, held_s_max: float, key: ApiKey) -> None:
     frames = list(large_frames(API_INFO[key], SERVED[key][1], ELEMENTS))
     check(tmp_path, {f"{key.name} {number}": frame_input(frame) for number, frame in enumerate(frames)}, held_s_max)

@@ -85,7 +85,7 @@ def test_a_leader_that_moves_under_its_clients_costs_nothing(cluster: Cluster) -
     traffic.stop()
 
 
-@pytest.mark.parametrize("how", ["kill", "stop"])
+@pytest.mark.parametrize("how", ["kill", pytest.param("stop", marks=pytest.mark.wide)])
 def test_a_broker_that_ends_and_returns_loses_nothing_that_all_had(cluster: Cluster, how: str) -> None:
     traffic = Traffic(cluster)
     for broker in (0, 1, 2):

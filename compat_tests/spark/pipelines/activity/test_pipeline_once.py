@@ -110,6 +110,7 @@ def test_a_checkpoint_of_another_job_is_refused(
     assert run(spark, options).read == 0
 
 
+@pytest.mark.wide
 def test_a_topic_with_more_partitions_is_read_and_one_that_was_made_again_is_not(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path
 ) -> None:
