@@ -30,7 +30,7 @@ Join = Callable[..., Member]
 MEMBERS = (*PYTHON_CLIENTS, "franz-go", "confluent-consumer", "franz-go-consumer")
 """Those that commit when they are asked to, and take patterns."""
 ALL_MEMBERS = (*MEMBERS, "java-3.9.1", "java-4.x", "java-3.9.1-consumer", "java-4.x-consumer")
-OF_MAKE_TEST = ("confluent", "java-4.x")
+OF_MAKE_TEST = ("confluent",)
 """Where the broker cannot see which client it is: of the others each runs with --all-versions."""
 OTHERS_IN_PYTHON = tuple(client for client in PYTHON_CLIENTS if client != "confluent")
 """They join, share and leave in `make test`, and the rest in the wide tests."""
@@ -111,6 +111,7 @@ def test_join_and_leave(broker: Broker, topic: MakeTopic, name: str, join: Join,
     each_of(
         *("confluent", "kafka-python-3.0.12", "franz-go"),
         *("confluent-consumer", "java-4.x-consumer", "franz-go-consumer"),
+        wide=(*GO_AND_NEW_JAVA, *OTHERS_IN_PYTHON, "confluent-consumer"),
     ),
 )
 def test_killed_member(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
@@ -236,6 +237,7 @@ def test_keys_keep_their_partition_and_order(broker: Broker, topic: MakeTopic, c
     each_of(
         *("confluent", "kafka-python-3.0.12", "aiokafka", "java-3.9.1", "franz-go"),
         *("confluent-consumer", "java-4.x-consumer"),
+        wide=(*GO_AND_NEW_JAVA, *OTHERS_IN_PYTHON, "java-3.9.1"),
     ),
 )
 def test_static_member_returns(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:

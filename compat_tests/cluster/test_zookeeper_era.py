@@ -138,6 +138,7 @@ def fill(cluster: Cluster, topic: str, tag: str, count: int = 50) -> set[str]:
     return {*values[0], *values[1]}
 
 
+@pytest.mark.wide
 def test_an_old_group_shares_partitions_and_goes_on_where_it_was(
     cluster: Cluster, old_consumer: Callable[[str, str], OldConsumer], name: str
 ) -> None:

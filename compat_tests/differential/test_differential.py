@@ -53,7 +53,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     ]
     if (options.broker, options.coordination) == ("kpybroker", EMBEDDED):
         cases += [
-            pytest.param(script, script.versions[1], ZOOKEEPER, id=f"{script.name}-{ZOOKEEPER}")
+            pytest.param(script, script.versions[1], ZOOKEEPER, id=f"{script.name}-{ZOOKEEPER}", marks=pytest.mark.wide)
             for script in all_scripts()
             if script.name in ON_ZOOKEEPER
         ]
@@ -61,7 +61,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _marks(script: Script) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.wide] if script.is_wide else []
+    return [pytest.mark.wide] if script.is_wide or script.is_secured else []
 
 
 def _versions(script: Script, *, is_first: bool, every: bool) -> list[int]:

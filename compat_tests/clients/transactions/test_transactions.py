@@ -292,6 +292,7 @@ def test_kafka_transactions_lists_and_describes(
     assert (described["TransactionState"], described.get("TopicPartitions", "")) == ("CompleteCommit", "")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_hanging_transaction_is_found_and_aborted(own_broker: StartBroker, version: str) -> None:
     """A batch of a transaction that no coordinator knows of: before KIP-890 a late retry could leave one."""

@@ -174,6 +174,7 @@ def test_franz_copies_at_each_level(broker: Broker, begin: Begin, level: int) ->
     assert bool(asked(broker, "AddOffsetsToTxn")) is (level < 2)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("other", parameters(["confluent", FRANZ]))
 def test_clients_of_both_versions_in_turn_on_one_transactional_id(broker: Broker, begin: Begin, other: str) -> None:
     """Each fences the one before, whose open transaction is never seen."""

@@ -47,6 +47,7 @@ def check(spark: SparkSession, options: Options[OperationsOptions], cause: str) 
     assert len(str(caught.value).splitlines()) == 2
 
 
+@pytest.mark.wide
 def test_a_place_that_cannot_be_written(
     spark: SparkSession, options: Options[OperationsOptions], tmp_path: Path
 ) -> None:
