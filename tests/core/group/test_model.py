@@ -29,6 +29,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.map_order import scala_hash_map_order
 from tests.core.group.harness import Harness, join_of, subscription
 from tests.core.group.model import Member, Model, Response
+from tests.support.examples import examples
 
 GROUP = "g"
 T, TU = subscription("t"), subscription("t", "u")
@@ -343,5 +344,5 @@ class AgainstTheModel(RuleBasedStateMachine):
 
 TestAgainstTheModel = AgainstTheModel.TestCase
 TestAgainstTheModel.settings = settings(
-    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(200), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
