@@ -48,6 +48,9 @@ TIMED_OUT = ApiError(ErrorCode.REQUEST_TIMED_OUT)
 DELETION_WAIT_S = 1.0
 """How long DeleteTopics waits for the znodes of topics that are gone from the metadata."""
 
+NOT_YET = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
+"""Of a topic that is created on first use: it will have a leader, or the client asks again."""
+
 AUTO_CREATE_WAIT_S = 0.5
 """How long Metadata and FindCoordinator wait for a topic that they have just created."""
 
@@ -237,9 +240,10 @@ class TopicAdmin:
     ) -> dict[str, ErrorCode]:
         """Create missing topics with their defaults, internal topics with those that coordinators need.
 
-        NONE for a topic that has leaders within `wait_s`, LEADER_NOT_AVAILABLE for one that will have them; otherwise
-        the error. (Kafka never waits: see docs/reference/guarantees.md. The client's retry would cost it 100 ms.) A
-        topic that was deleted before is not waited for: a client that checks that it is gone must not find it again.
+        NONE for a topic that has leaders within `wait_s`, LEADER_NOT_AVAILABLE for one that will have them, or that a
+        client that asks again creates; otherwise the error. (Kafka never waits: see docs/reference/guarantees.md. The
+        client's retry would cost it 100 ms.) A topic that was deleted before is not waited for: a client that checks
+        that it is gone must not find it again.
         """
         wanted = list(names)
         again = {name for name in wanted if self._metadata.was_deleted(name)}
@@ -255,7 +259,7 @@ class TopicAdmin:
             code = results[name].error.code
             if code is ErrorCode.TOPIC_ALREADY_EXISTS:
                 code = await self._wait_for_other_creation(name, 0 if name in again else wait_s)
-            codes[name] = ErrorCode.LEADER_NOT_AVAILABLE if code is ErrorCode.REQUEST_TIMED_OUT else code
+            codes[name] = ErrorCode.LEADER_NOT_AVAILABLE if code in NOT_YET else code
         return codes
 
     async def _wait_for_other_creation(self, name: str, wait_s: float) -> ErrorCode:
@@ -425,11 +429,15 @@ class TopicAdmin:
         return results
 
     async def _perform(self, *ops: t.Operation) -> list[t.Result | t.TreeError]:
-        """Raises UNKNOWN_SERVER_ERROR if the session ends before there is a connection again."""
+        """Raises NOT_CONTROLLER if the session ends before there is a connection again: another broker has that role.
+
+        Kafka says UNKNOWN_SERVER_ERROR, for which no client tries again.
+        """
         try:
             return await retry_until_connected(self._host.tree, ops)
-        except t.SessionExpired as ended:
-            raise _tree_failed(ended) from None
+        except t.SessionExpired:
+            logger.warning("The session of the coordination tree ended during a topic change")
+            raise KafkaError(ErrorCode.NOT_CONTROLLER) from None
 
 
 def _tree_failed(failure: object) -> KafkaError:

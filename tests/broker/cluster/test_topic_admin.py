@@ -156,7 +156,7 @@ async def test_a_configuration_of_a_deleted_topic_is_replaced() -> None:
 
 
 async def test_a_session_that_ends_is_an_error_of_each_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in Kafka, where a coordinator is then not available: no client is to give up for it."""
+    """One for which clients ask again, then the next controller."""
     async with running_broker() as broker:
         await create(broker, NewTopic("there", 1, 1))
 
@@ -169,8 +169,10 @@ async def test_a_session_that_ends_is_an_error_of_each_topic(monkeypatch: pytest
         with monkeypatch.context() as away:
             away.setattr(broker.tree, "submit_many", lost)
             away.setattr(broker.tree, "wait_until_connected", expired)
-            failed = ErrorCode.UNKNOWN_SERVER_ERROR
-            assert await broker.topics.auto_create(["a", "b"]) == {"a": failed, "b": failed}
+            failed = ErrorCode.NOT_CONTROLLER
+            created = await broker.topics.create_topics([NewTopic("a", 1, 1), NewTopic("b", 1, 1)], 0)
+            assert {name: one.error.code for name, one in created.items()} == {"a": failed, "b": failed}
+            assert set((await broker.topics.auto_create(["a", "b"])).values()) == {ErrorCode.LEADER_NOT_AVAILABLE}
             assert await broker.topics.delete_topics(["there", "other"], 0) == {"there": failed, "other": failed}
             grown = await broker.topics.create_partitions([NewPartitions("there", 2)], 0)
             assert grown["there"].code is failed
