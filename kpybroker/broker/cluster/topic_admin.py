@@ -429,15 +429,19 @@ class TopicAdmin:
         return results
 
     async def _perform(self, *ops: t.Operation) -> list[t.Result | t.TreeError]:
-        """Raises NOT_CONTROLLER if the session ends before there is a connection again: another broker has that role.
+        """Raises NOT_CONTROLLER if the session has ended, or ends before there is a connection again.
 
+        Another broker has that role then, or this one again in a moment.
         Kafka says UNKNOWN_SERVER_ERROR, for which no client tries again.
         """
         try:
-            return await retry_until_connected(self._host.tree, ops)
+            results = await retry_until_connected(self._host.tree, ops)
         except t.SessionExpired:
+            results = [t.SessionExpired()]
+        if any(isinstance(result, t.SessionExpired) for result in results):
             logger.warning("The session of the coordination tree ended during a topic change")
-            raise KafkaError(ErrorCode.NOT_CONTROLLER) from None
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        return results
 
 
 def _tree_failed(failure: object) -> KafkaError:

@@ -155,13 +155,16 @@ async def test_a_configuration_of_a_deleted_topic_is_replaced() -> None:
         assert znodes.decode_config((await broker.tree.get("/config/topics/t")).data) == {}
 
 
-async def test_a_session_that_ends_is_an_error_of_each_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("said", [t.ConnectionLoss, t.SessionExpired], ids=["while-it-waits", "before-it-asks"])
+async def test_a_session_that_ends_is_an_error_of_each_topic(
+    said: type[t.TreeError], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One for which clients ask again, then the next controller."""
     async with running_broker() as broker:
         await create(broker, NewTopic("there", 1, 1))
 
         async def lost(ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
-            return [t.ConnectionLoss()] * len(ops)
+            return [said()] * len(ops)
 
         async def expired() -> None:
             raise t.SessionExpired
