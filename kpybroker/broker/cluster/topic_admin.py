@@ -155,7 +155,7 @@ class TopicAdmin:
                 )
             wanted = {partition: list(replicas) for partition, replicas in topic.assignments.items()}
             if self._as_kafka_4:
-                refusals.check_brokers_of_kafka_4(wanted, self._metadata.snapshot.brokers)
+                refusals.check_replicas_of_kafka_4(wanted.values(), self._metadata.snapshot.brokers)
             return wanted
         config, brokers = self._host.config, self._brokers()
         partitions, factor = topic.num_partitions, topic.replication_factor
@@ -348,7 +348,7 @@ class TopicAdmin:
         """False if the topic was changed since it was read, perhaps by this very write before a lost connection."""
         found = await self._topic_node(new.topic)
         if not isinstance(found, t.NodeData):
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{new.topic}' does not exist.")
+            raise refusals.unknown_topic(new.topic, as_kafka_4=self._as_kafka_4)
         current = znodes.decode_topic(new.topic, found.data)
         await next_slice()  # between loops over what may be 10 000 partitions
         added = self._assign_new_partitions(new, current)
@@ -376,9 +376,9 @@ class TopicAdmin:
         brokers = self._brokers()
         first = current.partitions[0].replicas
         if new.assignments is not None:
-            return refusals.check_new_assignments(
-                new.assignments, old_count, new.total_count, len(first), {broker.id for broker in brokers}
-            )
+            counts = (old_count, new.total_count, len(first))
+            ids = {broker.id for broker in brokers}
+            return refusals.check_new_assignments(new.assignments, *counts, ids, as_kafka_4=self._as_kafka_4)
         start = next((i for i, broker in enumerate(brokers) if broker.id >= first[0]), 0)
         return assign_replicas_to_brokers(
             brokers,
