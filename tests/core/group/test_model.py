@@ -284,10 +284,10 @@ class AgainstTheModel(RuleBasedStateMachine):
         ticket = self._ask(CommitOffsets(GROUP, member_id, instance, generation, {place: value}))
         self.model.commit(ticket, member_id, instance, generation, place, offset)
 
-    @rule(places=st.lists(PLACES, max_size=3, unique=True))
-    def offsets_are_deleted(self, places: list[tuple[str, int]]) -> None:
-        ticket = self._ask(DeleteOffsets(GROUP, tuple(sorted(places))))
-        self.model.delete_offsets(ticket, sorted(places))
+    @rule(places=st.lists(PLACES, max_size=3, unique=True), keeps_group=st.booleans())
+    def offsets_are_deleted(self, places: list[tuple[str, int]], keeps_group: bool) -> None:
+        ticket = self._ask(DeleteOffsets(GROUP, tuple(sorted(places)), keeps_group))
+        self.model.delete_offsets(ticket, sorted(places), keeps_group)
 
     @precondition(lambda self: self.model.state != "Empty" or self.model.offsets)
     @rule()
