@@ -81,20 +81,19 @@ def _unpacked(text: str) -> Cursor | None:
     found: Cursor = {}
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        position, partition, offset = 0, 0, 0
+        position, next_partition, offset = 0, 0, 0
         while position < len(data):
             gap, position = read_long_varint(data, position, 64)
             count, position = read_long_varint(data, position, 64)
             if gap < 0 or count < 1:
                 return None
-            partition += gap
-            for partition in range(partition, partition + count):  # every round reads a byte
+            first, next_partition = next_partition + gap, next_partition + gap + count
+            for partition in range(first, next_partition):  # every round reads a byte
                 difference, position = read_long_varint(data, position, 64)
                 offset += difference
                 if not 0 <= offset <= NUMBER_MAX:
                     return None
                 found[partition] = offset
-            partition += 1
     except (binascii.Error, IndexError, KafkaError):
         return None
     return found
