@@ -29,7 +29,7 @@ from kpybroker.console.queries.records.cursors import write_cursor
 from kpybroker.console.queries.records.listing import Place, Read, result
 from kpybroker.console.queries.records.scan import Scan
 
-FOLLOWERS_MAX: Final = 8
+FOLLOWERS_MAX: Final = 12
 BUFFERED_MAX: Final = 50
 PROGRESS_S: Final = 0.5
 """A search says so often how far it is."""
