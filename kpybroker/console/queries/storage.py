@@ -13,7 +13,6 @@ from kpybroker.client.actions.clusters import log_dir_rows, overview
 from kpybroker.client.actions.partitions import Partition
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import Failures
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.console.queries.topics import all_topics
 
 ROWS_MAX: Final = 50
@@ -23,7 +22,7 @@ Rows = list[dict[str, Any]]
 
 def described(cluster: Cluster, failures: Failures) -> dict[str, Any]:
     """The cluster with a row for each broker; `disk` is the size of its replicas, None if it does not say."""
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         found = overview(wire, failures)
         directories, _ = log_dir_rows(wire, sorted(wire.nodes), failures)
     for row in found["brokers"]:
@@ -50,7 +49,7 @@ class Directories(NamedTuple):
 
 def directories(cluster: Cluster, failures: Failures) -> Directories:
     """The log directories of all brokers. Raises CommandError."""
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         rows, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
     largest = sorted(replicas, key=lambda row: -row["size"])[:ROWS_MAX]
     return Directories(rows, largest, len(replicas))
@@ -70,7 +69,7 @@ def replication(cluster: Cluster, failures: Failures) -> Replication:
     """Who leads, who follows, and who is behind. Raises CommandError."""
     metadata = cluster.metadata()
     partitions = [partition for topic in all_topics(metadata) for partition in topic.partitions]
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         _, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
     leads = Counter(p.leader for p in partitions)
     preferred = Counter(p.replicas[0] for p in partitions if p.replicas)
