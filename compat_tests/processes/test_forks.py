@@ -1,4 +1,4 @@
-"""A broker that tests fork (`support/machine/forks.py`) is what a process that was started is."""
+"""A broker or a command that tests fork (`support/machine/forks.py`) is what a process that was started is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.support.command_line import CommandLine
 from compat_tests.support.machine.forks import OTHER_BUILD, can_fork, forks
 from compat_tests.support.quick import create_topic
 from compat_tests.support.services import QUICK_JVMS, Broker, kpybroker_executable
@@ -20,8 +21,11 @@ from compat_tests.support.waiting import eventually
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere brokers are started")
 
 
-def test_it_serves_logs_and_stops_as_one_that_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = []
+def test_brokers_and_commands_do_what_those_do_that_are_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[list[str]] = []
+    done: list[tuple[int, str, str]] = []
     for is_forked in (True, False):
         if not is_forked:
             monkeypatch.delenv(QUICK_JVMS)
@@ -29,10 +33,15 @@ def test_it_serves_logs_and_stops_as_one_that_was_started(tmp_path: Path, monkey
         broker.start()
         assert Path(f"/proc/{broker.service.pid}/status").exists()
         create_topic(broker.bootstrap, "t")
+        for words in (["topic", "list"], ["topic", "produce", "t"], ["topic", "describe", "none"]):
+            ran = CommandLine(broker.bootstrap).run(*words, stdin="value\n", code=None)
+            done.append((ran.code, ran.out, ran.err))
         broker.stop()
         text = broker.service.output().replace(str(broker.port), "PORT").replace(str(broker.data_dir), "DATA")
         said.append([re.sub(r"\d+", "N", re.sub(r"id=\S+|[\w-]{22}", "ID", line)) for line in text.splitlines()])
     assert sorted(set(said[0])) == sorted(set(said[1]))
+    assert done[:3] == done[3:]
+    assert [code == 0 for code, _, _ in done[:3]] == [True, True, False]
 
 
 def test_it_has_the_limits_and_the_environment_of_its_start_and_its_exit_code(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Brokers of ours without a start of Python for each: one process has imported the broker, and forks.
+"""Brokers and commands of ours without a start of Python for each: one process has imported them, and forks.
 
-Imports are most of what a start costs, and tests start hundreds. A fork has its own files, output, environment and
+Imports are most of what a start costs, and tests start hundreds. A fork has its own folder, output, environment and
 limits as a process that was started has them; it dies with the process that it came of, and that with pytest. Where
 what Python or the broker reads before that differs, or another build is tested, `can_fork` refuses.
 
-    python -m compat_tests.support.machine.forks FD    # the process that forks; FD is its end of a socket
+    python -m compat_tests.support.machine.forks FD MODULE...    # the process that forks; FD is its end of a socket
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import ctypes
 import gc
 import json
 import os
+import pkgutil
 import resource
 import select
 import signal
@@ -23,11 +24,15 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
 MESSAGE_BYTES_MAX = 1 << 20
+BROKER = ("kpybroker.cli.main", "kpybroker.cli.server", "kpybroker.broker.app")
+COMMANDS = ("kpybroker.cli.main", "kpybroker.client.*", "confluent_kafka.admin")
+"""What is imported before the forks; with `.*` all that is in a package."""
 LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 READ_BY_IMPORTS = ("KPYBROKER_PORTABLE", "LANG", "LC_", "LD_", "MALLOC", "PYTHON", "SSL", "TZ")
 """How variables begin that have had their effect before a fork."""
@@ -79,18 +84,20 @@ class Forked:
 class Forks:
     """The process that forks, seen from the tests. Any thread may call it."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Sequence[str]) -> None:
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.read_by_imports = _read_by_imports(os.environ)
         self._lock = threading.Lock()
-        command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+        command = [sys.executable, "-m", __name__, str(theirs.fileno()), *modules]
         root = Path(__file__).resolve().parents[3]
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd=root)
         theirs.close()
         atexit.register(self._end)
 
-    def start(self, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], log: int) -> Forked:
-        """`kpybroker` with these arguments; `log` receives its output."""
+    def start(
+        self, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], output: int, *more: int
+    ) -> Forked:
+        """`kpybroker` with these arguments. `more`: where its errors go, if not to `output`, and its standard input."""
         limits = [(number, resource.getrlimit(number)) for number in LIMITS]
         wish = {
             "arguments": arguments,
@@ -99,7 +106,7 @@ class Forks:
             "limits": limits,
         }
         with self._lock:
-            socket.send_fds(self._ours, [json.dumps(wish).encode()], [log])
+            socket.send_fds(self._ours, [json.dumps(wish).encode()], [output, *more])
             return Forked(self, self._response())
 
     def code_of(self, pid: int) -> int:
@@ -119,24 +126,24 @@ class Forks:
 
 
 @cache
-def _made() -> Forks:
-    return Forks()
+def _made(modules: Sequence[str]) -> Forks:
+    return Forks(modules)
 
 
 _making = threading.Lock()
 
 
-def forks() -> Forks:
+def forks(modules: Sequence[str] = BROKER) -> Forks:
     """Those of this process."""
     with _making:
-        return _made()
+        return _made(modules)
 
 
-def can_fork(environment: Mapping[str, str]) -> bool:
-    """Whether a broker of this environment may be a fork."""
+def can_fork(environment: Mapping[str, str], modules: Sequence[str] = BROKER) -> bool:
+    """Whether a process of this environment may be a fork."""
     if sys.platform != "linux" or OTHER_BUILD in environment:
         return False
-    return forks().read_by_imports == _read_by_imports(environment)
+    return forks(modules).read_by_imports == _read_by_imports(environment)
 
 
 def _read_by_imports(environment: Mapping[str, str]) -> dict[str, str]:
@@ -149,7 +156,7 @@ def _read_by_imports(environment: Mapping[str, str]) -> dict[str, str]:
 def serve(tests: socket.socket) -> list[str] | None:
     """Fork until the tests end. Returns in each fork what it is to run, and None at the end."""
     while True:
-        message, descriptors, _, _ = socket.recv_fds(tests, MESSAGE_BYTES_MAX, 1)
+        message, descriptors, _, _ = socket.recv_fds(tests, MESSAGE_BYTES_MAX, 3)
         if not message:
             return None
         wish: dict[str, Any] = json.loads(message)
@@ -160,24 +167,27 @@ def serve(tests: socket.socket) -> list[str] | None:
         parent = os.getpid()
         if (pid := os.fork()) == 0:
             tests.close()
-            _become(wish, descriptors[0], parent)
+            _become(wish, descriptors, parent)
             return [str(one) for one in wish["arguments"]]
-        os.close(descriptors[0])
+        for descriptor in descriptors:
+            os.close(descriptor)
         tests.send(str(pid).encode())
 
 
-def _become(wish: dict[str, Any], log: int, parent: int) -> None:
+def _become(wish: dict[str, Any], descriptors: Sequence[int], parent: int) -> None:
     """What a start would have given the process."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
     for number, limits in wish["limits"]:
         resource.setrlimit(number, tuple(limits))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (log, 1), (log, 2)):
+    output = descriptors[0]
+    errors = descriptors[1] if len(descriptors) > 1 else output
+    given = descriptors[2] if len(descriptors) > 2 else os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((given, 0), (output, 1), (errors, 2)):
         os.dup2(source, target)
-    os.close(nothing)
-    os.close(log)
+    for source in {given, output, errors}:
+        os.close(source)
     os.chdir(wish["directory"])
     os.environ.clear()
     os.environ.update(wish["environment"])
@@ -185,11 +195,11 @@ def _become(wish: dict[str, Any], log: int, parent: int) -> None:
 
 
 def main() -> None:
-    """Import the broker, and serve."""
-    import kpybroker.broker.app
-    import kpybroker.cli.main
-    import kpybroker.cli.server
-
+    """Import what is named, and serve."""
+    for name in sys.argv[2:]:
+        package = import_module(name.removesuffix(".*"))
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.") if name.endswith(".*") else ():
+            import_module(found.name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests: they end this process
     gc.collect()
     gc.freeze()
@@ -197,7 +207,7 @@ def main() -> None:
     if arguments is not None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.argv = ["kpybroker", *arguments]
-        kpybroker.cli.main.main()
+        import_module("kpybroker.cli.main").main()
 
 
 if __name__ == "__main__":
