@@ -47,15 +47,17 @@ class Forked:
         self.pid = pid
         self.returncode: int | None = None
         self._ended = os.pidfd_open(pid)
+        self._lock = threading.Lock()
 
     def __del__(self) -> None:
         os.close(self._ended)
 
     def poll(self) -> int | None:
         """The exit code, or minus a signal's number; None while it runs."""
-        if self.returncode is None and self._has_ended(0):
-            self.returncode = self._forks.code_of(self.pid)
-        return self.returncode
+        with self._lock:  # it has one exit code, which is asked for once
+            if self.returncode is None and self._has_ended(0):
+                self.returncode = self._forks.code_of(self.pid)
+            return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Raises `subprocess.TimeoutExpired`."""
