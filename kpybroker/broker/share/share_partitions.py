@@ -240,6 +240,7 @@ class SharePartitions:
         led.charged = 0
         led.partition.unsubscribe(led)
         led.armed_at = inf
+        led.forget()
         led.wake()
 
     # --- what members do
@@ -344,6 +345,7 @@ class SharePartitions:
                 logger.info("The share partition with key %s is fenced: %s", led.key, result.error_message)
                 self.end(led, KafkaError(client_error(result.error), result.error_message))
         led.is_writing = False
+        led.forget()
         self._end_if_idle(led)
 
     # --- locks that run out
