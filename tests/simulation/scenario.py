@@ -10,7 +10,9 @@ from kpybroker.storage.disk.names import CLEAN_SHUTDOWN
 from tests.simulation.clients.administrator import Administrator
 from tests.simulation.clients.client import Partition
 from tests.simulation.clients.fetcher import Fetcher
+from tests.simulation.clients.member import Group, Member
 from tests.simulation.clients.producer import Producer
+from tests.simulation.clients.transactional import Transactional
 from tests.simulation.faults import Faults, end
 from tests.simulation.observer import Observer, check_copies, running, unsettled
 from tests.simulation.seams.agenda import until
@@ -31,13 +33,23 @@ class Scenario:
         self._world, self._storm = world, storm
         self._partitions: list[Partition] = [(TOPIC, index) for index in range(storm.partitions)]
         self._history = History(min_isr=min(2, storm.brokers))
+        self._group = Group("g", self._partitions)
+        if any(name.startswith("member") for name in storm.clients):
+            self._history.readers.append(self._group.reader)
         self._clients = [self._make(name) for name in storm.clients]
 
     def _make(self, name: str) -> Producer | Fetcher:
         if name.startswith("producer"):
             return Producer(self._world, self._history, name, self._partitions)
+        if name.startswith("transactional"):
+            version = 1 + int(name.removeprefix("transactional")) % 2
+            return Transactional(self._world, self._history, name, self._partitions, version=version)
+        if name.startswith("member"):
+            return Member(self._world, self._group, name)
         committed = int(name.removeprefix("reader")) % 2 == 0
-        return Fetcher(self._world, self._history, name, self._partitions, committed=committed)
+        fetcher = Fetcher(self._world, name, self._partitions, committed=committed)
+        self._history.readers.append(fetcher.reader)
+        return fetcher
 
     async def play(self) -> None:
         world, storm = self._world, self._storm
@@ -115,7 +127,7 @@ class Scenario:
 
     async def _read(self) -> None:
         for committed in (False, True):
-            reader = Fetcher(self._world, History(), f"last-{committed}", self._partitions, committed=committed)
+            reader = Fetcher(self._world, f"last-{committed}", self._partitions, committed=committed)
             found = self._history.committed if committed else self._history.log
             for partition in self._partitions:
                 found[partition] = await reader.read_all(partition)

@@ -29,7 +29,7 @@ async def produce_and_read(world: World) -> None:
     machine.kill(power_cut=False)
     await machine.restart()
     await producer.produce(PARTITION)
-    reader = Fetcher(world, history, "reader", [PARTITION], committed=True)
+    reader = Fetcher(world, "reader", [PARTITION], committed=True)
     found = await reader.read_all(PARTITION)
     assert [stored.record for stored in found] == [ack.record for ack in history.acknowledged[PARTITION]]
     for client in (administrator, producer, reader):
@@ -65,7 +65,7 @@ def test_what_was_not_synced_may_be_lost_with_the_power() -> None:
         await producer.produce(PARTITION)
         world.machines[1].kill(power_cut=True)
         await world.machines[1].restart()
-        reader = Fetcher(world, history, "reader", [PARTITION], committed=False)
+        reader = Fetcher(world, "reader", [PARTITION], committed=False)
         found = await reader.read_all(PARTITION)
         lost.append([stored.record for stored in found] != [ack.record for ack in history.acknowledged[PARTITION]])
         await world.stop()

@@ -50,6 +50,7 @@ KEYS = {
     "log.cleaner.enable": "false",
     "auto.create.topics.enable": "false",
     "controlled.shutdown.retry.backoff.ms": "500",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
     "unclean.leader.election.enable": "false",
     "min.insync.replicas": "1",
 }
@@ -163,7 +164,7 @@ class Machine:
                 "kpybroker.shortcuts": ",".join(world.shortcuts) or "none",
                 "offsets.topic.replication.factor": copies,
                 "transaction.state.log.replication.factor": copies,
-                "transaction.state.log.min.isr": "1",
+                "transaction.state.log.min.isr": str(min(2, len(world.machines))),
                 "share.coordinator.state.topic.replication.factor": copies,
                 "share.coordinator.state.topic.min.isr": "1",
             }
