@@ -34,6 +34,8 @@ from tests.simulation.seams.work import SimulatedWork
 T = TypeVar("T")
 
 SESSION_TIMEOUT_MS = 6_000
+DRIFT_MAX = 0.01
+"""Of a broker's clock: ten milliseconds in a second."""
 RESTART_S = 1.0
 """How long what starts a broker waits after a start that has failed."""
 SHORTCUTS = ("fast-produce", "inline-requests", "receive-buffers")
@@ -90,7 +92,7 @@ class Machine:
         self.broker_id = broker_id
         self.host = f"10.0.0.{broker_id}"
         self.disk = SimulatedDisk(self.host, world.trace, world.chance)
-        self.clock = SimulatedClock()
+        self.clock = SimulatedClock(1 + world.chance.uniform(-DRIFT_MAX, DRIFT_MAX))
         self.broker: Broker | None = None
         self.process: Process | None = None
         self.tree: SimulatedTree | None = None
