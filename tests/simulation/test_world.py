@@ -80,3 +80,13 @@ def test_a_world_that_does_not_end_is_a_problem() -> None:
         await trio.sleep_forever()
 
     assert simulate(1, play, seconds_max=5).problems == ["5.000 no end within 5 simulated seconds"]
+
+
+def test_a_world_in_which_time_stands_still_is_ended() -> None:
+    async def play(world: World) -> None:
+        await trio.sleep(5)
+        while True:
+            await trio.lowlevel.checkpoint()
+
+    (problem,) = simulate(1, play).problems
+    assert problem.startswith("5.000 time stands still")

@@ -36,6 +36,8 @@ T = TypeVar("T")
 SESSION_TIMEOUT_MS = 6_000
 DRIFT_MAX = 0.01
 """Of a broker's clock: ten milliseconds in a second."""
+PASSES_MAX = 50_000
+"""Of trio's loop, while simulated time stands still."""
 RESTART_S = 1.0
 """How long what starts a broker waits after a start that has failed."""
 SHORTCUTS = ("fast-produce", "inline-requests", "receive-buffers")
@@ -82,6 +84,23 @@ class _Logged(logging.Handler):
             text += f": {type(error).__name__}: {error}"
             self._world.note_error(error, text)
         self._world.trace.add("log", f"{record.levelname} {text}")
+
+
+class _Standstill(trio.abc.Instrument):
+    """Ends a world in which tasks run on and on while no time passes: it would never end."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._passes = 0
+        self._time_s = -1.0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self._passes += 1
+        if (now := trio.current_time()) != self._time_s:
+            self._time_s, self._passes = now, 0
+        elif self._passes == PASSES_MAX:
+            self._world.problem(f"time stands still: {PASSES_MAX} passes of the loop")
+            self._world.nursery.cancel_scope.cancel()
 
 
 class Machine:
@@ -273,6 +292,7 @@ def simulate(
             with trio.move_on_after(seconds_max) as limit:
                 async with trio.open_nursery() as nursery:
                     world.nursery = nursery
+                    trio.lowlevel.add_instrument(_Standstill(world))
                     nursery.start_soon(world.agenda.run)
                     await play(world)
                     nursery.cancel_scope.cancel()
