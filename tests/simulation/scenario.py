@@ -120,9 +120,9 @@ class Scenario:
         await self._within(STOP_S_MAX, world.stop(), "stop")
         for host, server in servers.items():
             if (held := server.memory[0]) != 0:
-                world.problem(f"{host}: requests hold {held} bytes after its stop")
+                world.problem(f"left over: requests of {host} hold {held} bytes after its stop")
             if server.connection_count:
-                world.problem(f"{host}: {server.connection_count} connections are open after its stop")
+                world.problem(f"left over: {server.connection_count} connections of {host} after its stop")
         self._look_for_leftovers()
 
     async def _read(self) -> None:
@@ -137,13 +137,13 @@ class Scenario:
         for machine in self._world.machines.values():
             files = machine.last_files
             if files.open_count:
-                self._world.problem(f"{machine.host}: {files.open_count} files are open after its stop")
+                self._world.problem(f"left over: {files.open_count} open files of {machine.host} after its stop")
             if files.locked:
-                self._world.problem(f"{machine.host}: {sorted(files.locked)} is locked after its stop")
+                self._world.problem(f"left over: locks of {machine.host} after its stop: {sorted(files.locked)}")
             if machine.disk.files.stat(f"/data/{CLEAN_SHUTDOWN}") is None:
-                self._world.problem(f"{machine.host}: its stop was not clean")
+                self._world.problem(f"stop not clean: {machine.host}")
         if self._world.work.in_progress:
-            self._world.problem(f"{self._world.work.in_progress} pieces of work are left")
+            self._world.problem(f"left over: {self._world.work.in_progress} pieces of work")
 
 
 def run(storm: Storm, *, keeps_all: bool = False) -> Ended:

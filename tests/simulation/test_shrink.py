@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.simulation.run import kinds
 from tests.simulation.shrink import shrink
 from tests.simulation.storm import KINDS, Storm, draw
 
@@ -51,3 +52,10 @@ def test_a_seed_is_one_storm_and_seeds_differ_in_their_kinds_of_faults() -> None
     assert any(not swarm & {"kill", "power", "stop"} for swarm in swarms if swarm)
     assert {storm.brokers for storm in storms} == {1, 3}
     assert all(fault.at_s <= storm.seconds for storm in storms for fault in storm.faults)
+
+
+def test_what_fails_alike_is_of_the_same_kind_whichever_client_meets_it() -> None:
+    first = ["12.000 OUT_OF_ORDER_SEQUENCE_NUMBER: producer1, from 3 for t-0", "60.100 lost: producer1.3"]
+    again = ["40.500 lost: producer2.7, acknowledged at t-1@4"]
+    assert kinds(first) == {"OUT_OF_ORDER_SEQUENCE_NUMBER", "lost"}
+    assert kinds(first) & kinds(again) == {"lost"}

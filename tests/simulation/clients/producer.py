@@ -116,5 +116,5 @@ class Producer(Client):
         refusal = ErrorCode(found.error_code)
         self.note(f"a batch for {partition[0]}-{partition[1]} is refused: {refusal.name}")
         if refusal in FATAL:
-            self.world.problem(f"{self.name}: {refusal.name} from {leader} for {partition[0]}-{partition[1]}")
+            self.world.problem(f"{refusal.name}: {self.name}, from {leader} for {partition[0]}-{partition[1]}")
         return None

@@ -158,7 +158,7 @@ class Transactional(Producer):
     def _take(self, response: Any) -> None:
         """The epoch of the next transaction, in which sequences begin again."""
         if (response.producer_id, response.producer_epoch) == (self._producer_id, self._epoch):
-            self.world.problem(f"{self.name}: an end of version 2 left its epoch at {self._epoch}")
+            self.world.problem(f"epoch not bumped: {self.name}, at an end of version 2: {self._epoch}")
         self._producer_id, self._epoch = response.producer_id, response.producer_epoch
         self._sequences.clear()
 
