@@ -161,7 +161,7 @@ class Viewer:
                         if self._over.is_set():
                             return
             except OSError as error:
-                self.failures.append(str(error))
+                self.failures.append(f"{self._follow}: {error}")
                 self._over.wait(1)
 
     def _read_pages(self) -> None:
