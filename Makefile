@@ -13,7 +13,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-extras bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-share bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines console-hour
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-extras bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-share bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines wide console-hour
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -85,6 +85,9 @@ compat: compat-deps  ## other people's clients and tools against kpybroker
 compat-of-3.9: compat-deps  ## the same in the place of Kafka 3.9: its APIs and versions, and no features
 	$(PYTEST) compat_tests --broker=kpybroker --kafka-version=3.9 --all-versions -n $(WORKERS) --junitxml=.cache/compat-3.9.xml
 
+wide: test-deps  ## the wide tests of tests/, which make test leaves out as compat has those of compat_tests/: 1 minute
+	$(PYTEST) tests -m wide -n $(WORKERS)
+
 attacks: test-deps  ## hostile requests, records, logins, crowds and schemas, those that take long too: 10 minutes
 	$(PYTEST) compat_tests/overload compat_tests/registry/hostile --all-versions
 	KPYBROKER_TEST_HOSTILE_TEXTS=600 $(PYTEST) tests/registry/texts/test_hostile_texts.py
@@ -109,7 +112,7 @@ field: test-deps  ## tools of the 0.8 and 0.10 era, Connect with PostgreSQL, Fli
 
 wheel-test: $(VENV)/.test-stamp  ## sdist and wheel, installed into a fresh environment of each Python that is here
 	$(BIN)/python -m compat_tests.deps python
-	$(PYTEST) compat_tests/packaging/test_wheel.py
+	$(PYTEST) compat_tests/packaging/test_wheel.py --all-versions
 
 deploy-test: $(VENV)/.test-stamp  ## docs/deploy in a fresh Debian: the image is built and run, systemd boots the unit; root only, 3 minutes
 	$(BIN)/python -m compat_tests.deps debootstrap
@@ -192,8 +195,8 @@ bench-metrics: test-deps  ## what metrics cost a request, and a scrape of 10 000
 bench-scale: test-deps  ## requests/s and MB/s of one process and of two, next to Kafka on the same cores: 5 minutes
 	$(BIN)/python -m compat_tests.bench.scale $(BENCH)
 
-bench-loop: test-deps  ## does the worst input hold the loop for more than 50 ms of processor time: 1 minute
-	$(PYTEST) compat_tests/overload/test_loop.py --exact
+bench-loop: test-deps  ## does the worst input hold the loop for more than 50 ms of processor time: 3 minutes
+	$(PYTEST) compat_tests/overload/test_loop.py --exact --all-versions
 
 bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fetch, stage by stage
 	$(BIN)/python -m compat_tests.bench.budget

@@ -21,7 +21,9 @@ Rows = list[dict[str, Any]]
 
 
 def described(cluster: Cluster, failures: Failures) -> dict[str, Any]:
-    """The cluster with a row for each broker; `disk` is the size of its replicas, None if it does not say."""
+    """The cluster with a row for each broker, and its log directories; `disk` is the size of a broker's replicas, None
+    if it does not say.
+    """
     with cluster.wire() as wire:
         found = overview(wire, failures)
         directories, _ = log_dir_rows(wire, sorted(wire.nodes), failures)
@@ -31,6 +33,7 @@ def described(cluster: Cluster, failures: Failures) -> dict[str, Any]:
         row["usable"] = _sum(one["usable"] for one in own)
         row["replicas"] = sum(one["replicas"] for one in own) if own else None
         row["offline"] = sum(one["error"] is not None for one in own)
+    found["directories"] = directories
     return found
 
 
