@@ -7,7 +7,7 @@ consumers know. It is not left out of a sum in silence either: it is counted as 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 
@@ -16,6 +16,9 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import Failures
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.show.cells import Row
+
+ASKED_MAX: Final = 1000
+"""Partitions of one request: what it takes, and the values of its response, stay small."""
 
 
 class Behind(NamedTuple):
@@ -79,8 +82,12 @@ def behind_all(
 
 
 def _edges(cluster: Cluster, topics: Iterable[str]) -> dict[Place, Bounds]:
-    """First and end offset of all partitions of the topics that there are."""
-    return known(bounds(cluster, sorted(of_topics(cluster, topics))))
+    """First and end offset of all partitions of the topics that there are, asked for in parts."""
+    places = sorted(of_topics(cluster, topics))
+    found: dict[Place, Bounds] = {}
+    for first in range(0, len(places), ASKED_MAX):
+        found |= known(bounds(cluster, places[first : first + ASKED_MAX]))
+    return found
 
 
 def _behind(offsets: Mapping[Place, int], owners: Mapping[Place, Row], edges: Mapping[Place, Bounds]) -> Behind:
