@@ -36,6 +36,7 @@ def read_values(cluster: Cluster, topic: str) -> list[str]:
     return [message.value().decode() for message in quick.read(cluster.bootstrap, [(topic, 0)], len(VALUES))]
 
 
+@pytest.mark.wide
 def test_kafka_leads_and_follows_as_the_controller_says(mixed: Cluster, name: str) -> None:
     mixed.create(
         name, f"{KAFKA}:{OTHER_KAFKA}:{OURS},{OURS}:{KAFKA}:{OTHER_KAFKA}", "--config", "min.insync.replicas=3"

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
@@ -18,8 +18,7 @@ from confluent_kafka.admin import AdminClient
 from compat_tests.conftest import Launcher
 from compat_tests.faults.groups.beats import LISTENING, beats_of
 from compat_tests.faults.groups.check import reports_of
-from compat_tests.faults.proxy import CLIENTS as ALL_CLIENTS
-from compat_tests.faults.proxy import Network
+from compat_tests.faults.proxy import CLIENTS, Network
 from compat_tests.overload.raw import Raw
 from compat_tests.support.groups.logged_members import (
     ConfluentMember,
@@ -38,10 +37,8 @@ from kpybroker.wire.messages.metadata import MetadataRequest
 
 PARTITIONS = 6
 BATCH = 60
-FRANZ = pytest.param("franz", marks=pytest.mark.wide)
-"""Go's clients are built for the wide tests only."""
-CLIENTS = ("java", "confluent", FRANZ)
 MIXED = ("java", "confluent")
+"""Go's clients are built for the wide tests only."""
 QUICK_CLASSIC = {"heartbeat_interval_ms": "300"}
 """A member of the classic protocol has a heartbeat of its own."""
 Start = Callable[..., LoggedMember]
@@ -78,7 +75,7 @@ def served(launcher: Launcher, network: Network) -> Iterator[Broker]:
 
     def start(**keys: str) -> Broker:
         started.append(broker := launcher.unstarted(**keys))
-        broker.client_port = network.proxy(0, broker.port, ALL_CLIENTS)
+        broker.client_port = network.proxy(0, broker.port, CLIENTS)
         broker.configure({"advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker.client_port}"})
         broker.start()
         return broker
@@ -174,19 +171,32 @@ def all_read(logs: Logs, flow: Flow) -> Callable[[], bool]:
     return lambda: read_counts(logs.events).keys() >= set(flow.values)
 
 
+class Members(NamedTuple):
+    """How the members of a group are."""
+
+    client: str
+    protocol: str
+    commit: str
+
+
 @pytest.mark.parametrize(
-    "options",
+    "members_are",
     [
-        "consumer sync",
-        *(pytest.param(one, marks=pytest.mark.wide) for one in ("consumer async", "classic sync", "classic async")),
+        pytest.param(
+            Members(client, protocol, commit),
+            id=f"{client}-{protocol}-{commit}",
+            marks=[] if client in MIXED and (protocol, commit) == ("consumer", "sync") else pytest.mark.wide,
+        )
+        for client in (*MIXED, "franz")
+        for protocol in ("consumer", "classic")
+        for commit in ("sync", "async")
     ],
 )
-@pytest.mark.parametrize("client", CLIENTS)
 def test_three_members_come_and_go_while_records_flow(
-    served: Broker, start: Start, logs: Logs, judge: Judge, client: str, options: str
+    served: Broker, start: Start, logs: Logs, judge: Judge, members_are: Members
 ) -> None:
     """In the new protocol a commit is not refused while members come and go, so that nothing is read twice."""
-    protocol, commit = options.split()
+    client, protocol, commit = members_are
     create_topic(served.bootstrap, "t", PARTITIONS)
     flow = Flow(served.bootstrap, "t")
     names = [f"{client}-{number}" for number in range(3)]

@@ -10,6 +10,6 @@ OF_SEARCH = 100
 
 def examples(count: int) -> int:
     """In `make search` `count` of them, else the share that other properties have in this run."""
-    usual = hypothesis.settings.default
-    assert usual is not None
-    return max(1, count * min(OF_SEARCH, usual.max_examples) // OF_SEARCH)
+    default = hypothesis.settings.default
+    assert default is not None
+    return max(1, count * min(OF_SEARCH, default.max_examples) // OF_SEARCH)

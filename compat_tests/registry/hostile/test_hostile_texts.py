@@ -15,13 +15,13 @@ from compat_tests.registry.conftest import MakeRegistry
 from compat_tests.registry.hostile.strangers import Strangers, asked
 from tests.registry.texts.hostile import GOOD
 
-COUNT = 22
-"""One of each shape."""
+COUNT = 44
 CLIENTS = 6
 MEMORY_BYTES_MAX = 400 << 20
 """Of the registry itself, after texts of up to 3 MB, of which some are registered."""
 
 
+@pytest.mark.wide
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
 def test_others_get_their_responses_and_only_workers_end(start: MakeRegistry) -> None:
     instance = start()
