@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import TopicPartition
 
 from kpybroker.client.actions import seek
 from kpybroker.client.actions.groups import (
@@ -17,7 +17,7 @@ from kpybroker.client.actions.groups import (
     describe_groups,
     describe_row,
     is_wanted,
-    lag_of,
+    lags_of,
     list_groups,
     no_such_group,
     state_name,
@@ -79,17 +79,17 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
     if wanted.lag == "only":
         asked = min(len(names), GROUPS_MAX)
         members = describe_groups(cluster, names[:GROUPS_MAX], failures)
-        lags = {name: lag_of(cluster, name, members.get(name), failures) for name in names[:GROUPS_MAX]}
+        lags = lags_of(cluster, {name: members.get(name) for name in names[:GROUPS_MAX]}, failures)
         names = [name for name, one in lags.items() if one is not None and (one.lag or one.unread)]
     page = Page.of(len(names), wanted.page)
     found = describe_groups(cluster, names[page.first : page.last], failures)
+    if wanted.lag == "1":
+        lags = lags_of(cluster, found, failures)
     rows = []
     for name, group in sorted(found.items()):
         row: dict[str, Any] = {"group": name, "state": state_name(group), "type": type_name(everything[name])}
         row["members"] = len(group.members)
         row["coordinator"] = coordinator_id(group)
-        if wanted.lag and name not in lags:
-            lags[name] = lag_of(cluster, name, group, failures)
         lag = lags.get(name)
         row |= {"lag": lag.lag, "unread_partitions": lag.unread} if lag else {"lag": None, "unread_partitions": None}
         rows.append(row)
@@ -138,15 +138,9 @@ def readers(cluster: Cluster, name: str, failures: Failures) -> Readers:
     everything = list_groups(cluster, failures)
     names = sorted(name for name, group in everything.items() if type_name(group) != SHARE)[:GROUPS_MAX]
     parts = [TopicPartition(*partition.place) for partition in topic.partitions]
-    futures = {
-        group: cluster.admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, parts)], **cluster.timeout
-        )[group]
-        for group in names
-    }
     edges = read_offsets(cluster, topic.partitions)
     rows = []
-    for group, result, error in cluster.results(futures):
+    for group, result, error in cluster.group_offsets(names, parts):
         if error is not None:
             failures.add(f"group {group}", error)
             continue
