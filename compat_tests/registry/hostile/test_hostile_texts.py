@@ -15,7 +15,8 @@ from compat_tests.registry.conftest import MakeRegistry
 from compat_tests.registry.hostile.strangers import Strangers, asked
 from tests.registry.texts.hostile import GOOD
 
-COUNT = 44
+COUNT = 22
+"""One of each shape."""
 CLIENTS = 6
 MEMORY_BYTES_MAX = 400 << 20
 """Of the registry itself, after texts of up to 3 MB, of which some are registered."""

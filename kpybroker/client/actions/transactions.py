@@ -158,14 +158,21 @@ def hanging(connection: Connection, names: Sequence[str], older_than_s: float, o
     """Print transactions that hold a partition's last stable offset back, and that no coordinator knows."""
     failures = Failures()
     with WireCluster(load(connection)) as wire:
-        opened = open_producers(wire, list(names) or None, failures)
-        limit_ms = time.time() * 1000 - older_than_s * 1000
-        suspects = [row for row in opened if row["last_timestamp_ms"] <= limit_ms]
-        rows = [row for row in suspects if not _is_known(wire, row, failures)]
+        rows = hanging_rows(wire, list(names) or None, older_than_s, failures)
     output.rows(rows, HANGING)
     if output.is_table and not rows:
         note("no transaction hangs")
     return failures.exit_code()
+
+
+def hanging_rows(
+    wire: WireCluster, names: list[str] | None, older_than_s: float, failures: Failures
+) -> list[dict[str, Any]]:
+    """Open transactions without a write for so long that no coordinator knows; of these topics, or of all."""
+    opened = open_producers(wire, names, failures)
+    limit_ms = time.time() * 1000 - older_than_s * 1000
+    suspects = [row for row in opened if row["last_timestamp_ms"] <= limit_ms]
+    return [row for row in suspects if not _is_known(wire, row, failures)]
 
 
 def open_producers(wire: WireCluster, names: list[str] | None, failures: Failures) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ brokers of a cluster at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kpybroker.client.connect.errors import CommandError, broker_error, check
@@ -48,11 +48,21 @@ def names(wire: WireCluster, kind: int) -> list[str]:
 
 
 def describe(
-    wire: WireCluster, kind: int, names: Iterable[str], broker: WireBroker | None = None
+    wire: WireCluster,
+    kind: int,
+    names: Iterable[str],
+    broker: WireBroker | None = None,
+    *,
+    keys: Sequence[str] | None = None,
 ) -> dict[str, list[RawEntry] | CommandError]:
-    """The settings by name, or why they cannot be described. With `broker` that one is asked, for its words too."""
+    """The settings by name, or why they cannot be described: of all keys, or of these. With `broker` that one is asked,
+    for its words too.
+    """
+    wanted = None if keys is None else list(keys)
     resources = [
-        DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=wanted
+        )
         for name in names
     ]
     if not resources:

@@ -99,7 +99,10 @@ def check_newest_records(found: Any, seen: Seen) -> None:
     times: list[Newest] = []
     for node in found.brokers:
         try:
-            times += _newest_records(node, _led_by(found, node.node_id), seen, now_ms + AHEAD_MS)
+            led = _led_by(found, node.node_id)
+            if led:
+                with opened((node.host, node.port), seen) as broker:
+                    times += newest_records(broker, led, now_ms + AHEAD_MS)
         except CommandError as error:
             seen.findings.add("clock", SKIPPED, f"broker {node.node_id}'s newest records are unknown: {error.cause}")
     if not times:
@@ -117,24 +120,21 @@ def check_newest_records(found: Any, seen: Seen) -> None:
         seen.findings.ok("clock", "no record is from the future")
 
 
-def _newest_records(node: Any, led: Mapping[str, list[int]], seen: Seen, latest_ms: int) -> list[Newest]:
+def newest_records(broker: WireBroker, led: Mapping[str, list[int]], latest_ms: int) -> list[Newest]:
     """The newest record of each partition; a broker of before 3.0 cannot say.
 
     A leader goes by its segments, which may hold deleted records. So of those that are newer than `latest_ms`, only the
     ones that are in the log are here.
     """
-    if not led:
+    served = broker.versions.get(ApiKey.LIST_OFFSETS)
+    if served is None or served[1] < MAX_TIMESTAMP_SINCE:
         return []
-    with opened((node.host, node.port), seen) as broker:
-        served = broker.versions.get(ApiKey.LIST_OFFSETS)
-        if served is None or served[1] < MAX_TIMESTAMP_SINCE:
-            return []
-        found = _list_offsets(broker, led, MAX_TIMESTAMP)
-        suspects: dict[str, list[int]] = {}
-        for one in found:
-            if one.timestamp_ms > latest_ms:
-                suspects.setdefault(one.topic, []).append(one.partition)
-        begins = {(one.topic, one.partition): one.offset for one in _list_offsets(broker, suspects, EARLIEST)}
+    found = _list_offsets(broker, led, MAX_TIMESTAMP)
+    suspects: dict[str, list[int]] = {}
+    for one in found:
+        if one.timestamp_ms > latest_ms:
+            suspects.setdefault(one.topic, []).append(one.partition)
+    begins = {(one.topic, one.partition): one.offset for one in _list_offsets(broker, suspects, EARLIEST)}
     return [one for one in found if one.offset >= begins.get((one.topic, one.partition), 0)]
 
 

@@ -5,21 +5,56 @@ from __future__ import annotations
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import CommandError, Failures
 from kpybroker.console.queries import access as access_queries
 from kpybroker.console.queries import settings, storage
 from kpybroker.console.queries import transactions as transaction_queries
+from kpybroker.console.queries.health import seen
+from kpybroker.console.queries.health.checks import Verdict
 from kpybroker.console.web.context import charts_of, console_of, render
 from kpybroker.console.web.forms import whole_number
+from kpybroker.console.web.live import Notes
 
 
 async def page(request: Request) -> Response:
-    """`/`: what each broker is, and how full."""
-    found, notes = await console_of(request).live.ask(storage.described)
-    return render(
-        request, "cluster.html", title="Cluster", cluster=found, notes=notes, charts=charts_of(request, "cluster")
-    )
+    """`/`: whether the cluster is well, what each broker is, and how full."""
+    health = console_of(request).health
+
+    def ask(cluster: Cluster, failures: Failures) -> tuple[dict[str, Any], Verdict]:
+        found = storage.described(cluster, failures)
+        return found, seen.quick(cluster, health, found)
+
+    (found, verdict), notes = await console_of(request).live.ask(ask)
+    charts = charts_of(request, "cluster")
+    return render(request, "cluster.html", title="Cluster", cluster=found, verdict=verdict, notes=notes, charts=charts)
+
+
+async def thorough(request: Request) -> Response:
+    """`/health`: each check, with those that take longer."""
+    verdict, notes = await _everything(request)
+    return render(request, "health.html", title="Health", verdict=verdict, notes=notes)
+
+
+async def health_now(request: Request) -> Response:
+    """`/health/now`: the part of the front page, loaded after that is shown."""
+    try:
+        verdict, _ = await _everything(request)
+    except CommandError as error:
+        return HTMLResponse(console_of(request).text("health_now.html", verdict=None, error=error))
+    return HTMLResponse(console_of(request).text("health_now.html", verdict=verdict, error=None))
+
+
+async def _everything(request: Request) -> tuple[Verdict, Notes]:
+    health = console_of(request).health
+
+    def ask(cluster: Cluster, failures: Failures) -> Verdict:
+        found = storage.described(cluster, failures)
+        return Verdict([*seen.quick(cluster, health, found).checks, *health.thorough(cluster).checks])
+
+    return await console_of(request).live.ask(ask)
 
 
 async def broker(request: Request) -> Response:

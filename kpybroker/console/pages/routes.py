@@ -20,6 +20,8 @@ from kpybroker.console.pages import (
 
 ROUTES = [
     Route("/", cluster.page),
+    Route("/health", cluster.thorough),
+    Route("/health/now", cluster.health_now),
     Route("/brokers/{broker:int}", cluster.broker),
     Route("/login", login.form, methods=["GET"]),
     Route("/login", login.log_in, methods=["POST"]),

@@ -13,7 +13,6 @@ from kpybroker.client.actions.clusters import log_dir_rows, overview
 from kpybroker.client.actions.partitions import Partition
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import Failures
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.console.queries.topics import all_topics
 
 ROWS_MAX: Final = 50
@@ -22,8 +21,10 @@ Rows = list[dict[str, Any]]
 
 
 def described(cluster: Cluster, failures: Failures) -> dict[str, Any]:
-    """The cluster with a row for each broker; `disk` is the size of its replicas, None if it does not say."""
-    with WireCluster(cluster.settings) as wire:
+    """The cluster with a row for each broker, and its log directories; `disk` is the size of a broker's replicas, None
+    if it does not say.
+    """
+    with cluster.wire() as wire:
         found = overview(wire, failures)
         directories, _ = log_dir_rows(wire, sorted(wire.nodes), failures)
     for row in found["brokers"]:
@@ -32,6 +33,7 @@ def described(cluster: Cluster, failures: Failures) -> dict[str, Any]:
         row["usable"] = _sum(one["usable"] for one in own)
         row["replicas"] = sum(one["replicas"] for one in own) if own else None
         row["offline"] = sum(one["error"] is not None for one in own)
+    found["directories"] = directories
     return found
 
 
@@ -50,7 +52,7 @@ class Directories(NamedTuple):
 
 def directories(cluster: Cluster, failures: Failures) -> Directories:
     """The log directories of all brokers. Raises CommandError."""
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         rows, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
     largest = sorted(replicas, key=lambda row: -row["size"])[:ROWS_MAX]
     return Directories(rows, largest, len(replicas))
@@ -70,7 +72,7 @@ def replication(cluster: Cluster, failures: Failures) -> Replication:
     """Who leads, who follows, and who is behind. Raises CommandError."""
     metadata = cluster.metadata()
     partitions = [partition for topic in all_topics(metadata) for partition in topic.partitions]
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         _, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
     leads = Counter(p.leader for p in partitions)
     preferred = Counter(p.replicas[0] for p in partitions if p.replicas)

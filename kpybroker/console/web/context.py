@@ -18,6 +18,7 @@ from kpybroker.client.schemas.registry import Registry
 from kpybroker.client.show.cells import moment, shown, size
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.queries.control import Control, metrics_addresses, parse_address
+from kpybroker.console.queries.health.seen import Health
 from kpybroker.console.queries.outside.metrics import CHARTS, Chart, Metrics
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.web.live import Live
@@ -56,6 +57,7 @@ class Console:
         self.live = Live(options.settings) if live is None else live
         self.sessions = Sessions(options.password)
         self.samples = Samples()
+        self.health = Health(self.samples)
         self.control = None if options.control is None else Control(parse_address(options.control))
         self.registry = _registry(options)
         self.metrics = self._metrics(options)

@@ -19,6 +19,7 @@ _NEEDS: Final = (
     (r"/brokers/[0-9]+", "DescribeConfigs on the cluster"),
     (r"/transactions", "Describe on each transactional id, and Read on the topic"),
     (r"/access", "Describe and DescribeConfigs on the cluster"),
+    (r"/health", "Describe on the cluster, on each group and topic, and Read and DescribeConfigs on each topic"),
     (r"/(replication|log-dirs)?", "Describe on the cluster"),
 )
 
