@@ -35,3 +35,40 @@ def test_the_front_page_says_why_the_cluster_is_not_well(
     page.get_by_role("link", name=topic).first.click()
     expect(page.locator("#messages tr")).to_have_count(1)
     kafka.delete_topic(topic)
+
+
+def test_a_topic_is_created_changed_and_deleted(
+    address: str, kafka: Broker, open_page: OpenPage, axe_source: str
+) -> None:
+    name = f"made-{uuid.uuid4().hex[:8]}"
+    page = open_page(f"{address}/", allows_failures=True)
+    page.get_by_role("link", name="Topics", exact=True).click()
+    page.get_by_role("link", name="Create a topic").click()
+    page.get_by_label("Topic", exact=True).fill(name)
+    page.get_by_label("Partitions", exact=True).fill("none")
+    page.get_by_label("Settings", exact=True).fill("retention.ms=3600000")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_label("Partitions", exact=True)).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("Topic", exact=True)).to_have_value(name)
+    assert barriers(page, axe_source) == []
+    page.get_by_label("Partitions", exact=True).fill("2")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.locator("code.command")).to_contain_text("topic create -p 2 -c retention.ms=3600000")
+    assert barriers(page, axe_source) == []
+    page.get_by_role("button", name=f"Create {name}").click()
+    expect(page.get_by_role("status")).to_contain_text("Done.")
+    page.get_by_role("link", name="See what it is now").click()
+    page.get_by_role("link", name="Configuration").click()
+    page.get_by_role("link", name="Change retention.ms").click()
+    expect(page.get_by_label("Value", exact=True)).to_have_value("3600000")
+    page.get_by_label("Value", exact=True).fill("7200000")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Change retention.ms").click()
+    page.get_by_role("link", name="See what it is now").click()
+    expect(page.get_by_role("row", name="retention.ms").first).to_contain_text("2 hours")
+    page.get_by_role("link", name="Partitions", exact=True).click()
+    page.get_by_role("link", name="Delete the topic").click()
+    page.get_by_label(f"Type {name} again").fill(name)
+    page.get_by_role("button", name=f"Delete {name}").click()
+    expect(page.get_by_role("row", name=name)).to_contain_text("deleted")
+    assert name not in kafka.admin().list_topics(timeout=30).topics

@@ -51,6 +51,7 @@ def test_the_worst_partition_is_first_and_a_broker_that_is_down_is_named(monkeyp
 class _NoWire:
     def __init__(self, settings: Settings) -> None:
         self.nodes: dict[int, Any] = {}
+        self.controller_id = -1
 
     def __enter__(self) -> _NoWire:
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from kpybroker.console.pages import (
+    changes,
     clients,
     cluster,
     development,
@@ -41,6 +42,8 @@ ROUTES = [
     Route("/topics/{name}/produce", produce.produce_form, methods=["GET"]),
     Route("/topics/{name}/produce", produce.send, methods=["POST"]),
     Route("/topics/{name}/produce-lines", produce.send_all, methods=["POST"]),
+    Route("/change/{key}", changes.form, methods=["GET"]),
+    Route("/change/{key}", changes.perform, methods=["POST"]),
     Route("/replication", cluster.replication),
     Route("/log-dirs", cluster.directories),
     Route("/transactions", cluster.transactions),

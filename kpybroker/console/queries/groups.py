@@ -182,13 +182,13 @@ def options(to: str, at: str, topics: str) -> SeekOptions:
 
 def preview(cluster: Cluster, group: str, wanted: SeekOptions, failures: Failures) -> list[dict[str, Any]]:
     """From where to where each partition would move. Raises CommandError, also for a group with members."""
-    _require_empty(cluster, group)
+    require_empty(cluster, group)
     return seek.preview(cluster, group, wanted, failures)
 
 
 def move(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> list[dict[str, Any]]:
     """Commit exactly what a preview showed. Raises CommandError where the group has moved since."""
-    _require_empty(cluster, group)
+    require_empty(cluster, group)
     now = seek.current(cluster, group)
     for row in rows:
         if now.get((row["topic"], row["partition"])) != row["from"]:
@@ -229,7 +229,8 @@ def forget(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failure
     return deleted
 
 
-def _require_empty(cluster: Cluster, group: str) -> None:
+def require_empty(cluster: Cluster, group: str) -> None:
+    """Raises CommandError for a group that has members, or that does not exist."""
     try:
         seek.require_empty(cluster, group, _Raising())
     except SystemExit:

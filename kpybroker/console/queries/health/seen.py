@@ -22,6 +22,7 @@ from kpybroker.console.queries.health import checks, memory
 from kpybroker.console.queries.health.checks import Brokers, Check, Disk, Newest, Verdict
 from kpybroker.console.queries.samples import Samples
 from kpybroker.console.queries.topics import all_topics
+from kpybroker.console.queries.transactions import HANGING_S
 
 FRESH_S: Final = 10.0
 """How long a thorough look serves all viewers."""
@@ -31,8 +32,6 @@ PLACES_MAX: Final = 10_000
 """Partitions whose producers and newest records are asked for."""
 GROUPS_MAX: Final = 200
 GROUPS_S_MAX: Final = 3.0
-HANGING_S: Final = 900.0
-"""Kafka's ``transaction.max.timeout.ms``: no transaction is open for longer by its producer's will."""
 MIN_ISR: Final = "min.insync.replicas"
 
 T = TypeVar("T")
