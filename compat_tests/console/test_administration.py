@@ -72,3 +72,21 @@ def test_a_topic_is_created_changed_and_deleted(
     page.get_by_role("button", name=f"Delete {name}").click()
     expect(page.get_by_role("row", name=name)).to_contain_text("deleted")
     assert name not in kafka.admin().list_topics(timeout=30).topics
+
+
+def test_a_list_is_filtered_as_one_types_and_ctrl_k_finds_a_topic(
+    address: str, topic: str, open_page: OpenPage, axe_source: str
+) -> None:
+    page = open_page(f"{address}/topics")
+    page.get_by_label("Name contains").press_sequentially(topic[:10])
+    expect(page.locator("#live tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="Partitions").first.click()
+    expect(page.locator("th[aria-sort=descending]")).to_contain_text("Partitions")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_label("Find a topic, group or subject")).to_be_focused()
+    page.keyboard.type(topic)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Topics")).to_contain_text(topic)
+    assert barriers(page, axe_source) == []
+    page.get_by_role("link", name=topic).click()
+    expect(page.locator("h1")).to_contain_text(topic)

@@ -16,11 +16,14 @@ from kpybroker.console.pages import (
     messages,
     metrics,
     produce,
+    search,
     topics,
 )
 
 ROUTES = [
     Route("/", cluster.page),
+    Route("/search", search.search),
+    Route("/compare", search.compare),
     Route("/health", cluster.thorough),
     Route("/health/now", cluster.health_now),
     Route("/brokers/{broker:int}", cluster.broker),
