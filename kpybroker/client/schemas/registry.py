@@ -78,16 +78,6 @@ class Registry:
             raise CommandError(f"{http.shown(self._url)} is no schema registry's", "check --schema-registry")
         return found
 
-    def subjects(self) -> list[str]:
-        """The names of all subjects. Raises CommandError."""
-        try:
-            found = json.loads("\n".join(http.lines(self._client, f"{self._url}/subjects", SCHEMA_BYTES_MAX)))
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-            raise CommandError(f"{http.shown(self._url)} is no schema registry's", "check --schema-registry")
-        return sorted(found)
-
     def _kept(self, number: int) -> Schema | CommandError | None:
         if self._forget_at.get(number, float("inf")) <= self._now():
             del self._forget_at[number], self._schemas[number]

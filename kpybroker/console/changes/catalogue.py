@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kpybroker.console.changes import configs, offsets, placement, security, topics, transactions
+from kpybroker.console.changes import configs, offsets, placement, schemas, security, topics, transactions
 from kpybroker.console.changes.change import Change
 
 CHANGES: Final[Mapping[str, Change]] = {
@@ -16,6 +16,7 @@ CHANGES: Final[Mapping[str, Change]] = {
         *(placement.ELECT, placement.ELECT_UNCLEAN, placement.MOVE, placement.CANCEL),
         *(transactions.ABORT, transactions.ABORT_HANGING),
         offsets.OFFSETS,
+        *(schemas.REGISTER, schemas.DELETE),
         *(security.CREATE_ACL, security.DELETE_ACL),
         *(security.SET_USER, security.DELETE_USER),
         *(security.SET_QUOTA, security.UNSET_QUOTA),

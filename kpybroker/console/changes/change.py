@@ -21,6 +21,8 @@ from kpybroker.client.connect.errors import EXIT_USAGE, CommandError, Failures, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kpybroker.client.schemas.subjects import Subjects
+
 Rows = list[dict[str, Any]]
 Command = tuple[Sequence[str], Sequence[str]]
 """Words and options, then what is named, which may begin with a dash."""
@@ -48,6 +50,8 @@ class Ask(NamedTuple):
     cluster: Cluster
     values: Values
     failures: Failures
+    subjects: Subjects | None = None
+    """Of the schema registry, if there is one."""
 
 
 class Key(NamedTuple):
@@ -87,6 +91,8 @@ class Change(NamedTuple):
     typed_again: str = ""
     blame: Mapping[str, str] = {}
     note: str = ""
+    curl: Callable[[Values], Sequence[tuple[str, str, str]]] | None = None
+    """In place of a command, what the schema registry is asked for: method, path and body of each."""
     stdin: Callable[[Values], str] | None = None
     """What the command reads from standard input."""
     fill: Callable[[Ask], Mapping[str, str]] = _nothing
@@ -115,12 +121,19 @@ class Change(NamedTuple):
         """The field that an error is about; empty for none."""
         return error.field if isinstance(error, InField) else self.blame.get(error.name, "")
 
-    def command_text(self, values: Values, bootstrap: str) -> str:
+    def command_text(self, values: Values, bootstrap: str, registry: str = "") -> str:
         """The command that does the same, as a shell reads it."""
+        if self.curl is not None:
+            return " && ".join(shlex.join(_curl(registry, *one)) for one in self.curl(values))
         words, names = self.command(values)
         dashes = ["--"] if any(name.startswith("-") for name in names) else []
         command = shlex.join(["kpybroker", *words, "-b", bootstrap, *dashes, *names])
         return command if self.stdin is None else f"printf %s {shlex.quote(self.stdin(values))} | {command}"
+
+
+def _curl(registry: str, method: str, path: str, body: str) -> list[str]:
+    found = ["curl", "-f", "-X", method, f"{registry}{path}"]
+    return [*found, "-H", "Content-Type: application/vnd.schemaregistry.v1+json", "-d", body] if body else found
 
 
 def _list(field: Field) -> str:

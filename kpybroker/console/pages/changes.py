@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,7 @@ from starlette.responses import Response
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, hide, keep_secret, usage
 from kpybroker.client.connect.visible import visible
+from kpybroker.client.schemas.http import shown
 from kpybroker.console.changes.catalogue import CHANGES
 from kpybroker.console.changes.change import WOULD, Ask, Change, InField, Key, Rows
 from kpybroker.console.web.context import console_of, render
@@ -67,7 +69,7 @@ async def _filled(request: Request, change: Change, values: Mapping[str, str]) -
     """The values of a form that is shown first: what is there now, where nothing was typed."""
 
     def ask(cluster: Cluster, failures: Failures) -> Mapping[str, str]:
-        return change.fill(Ask(cluster, values, failures))
+        return change.fill(Ask(cluster, values, failures, console_of(request).subjects))
 
     try:
         found, _ = await console_of(request).live.ask(ask)
@@ -78,7 +80,7 @@ async def _filled(request: Request, change: Change, values: Mapping[str, str]) -
 
 async def _preview(request: Request, change: Change, values: Mapping[str, str]) -> Previewed:
     def plan(cluster: Cluster, failures: Failures) -> Rows:
-        return change.plan(Ask(cluster, values, failures))
+        return change.plan(Ask(cluster, values, failures, console_of(request).subjects))
 
     try:
         change.check(values)
@@ -101,14 +103,14 @@ async def perform(request: Request) -> Response:
     console = console_of(request)
     if not console.sessions.is_signed(request.state.session, _signed(change, values, fields), fields.get("signature")):
         raise usage("this form has no plan", "begin with the preview")
-    shown: Rows = json.loads(fields["plan"])
+    previewed: Rows = json.loads(fields["plan"])
     try:
         _check_end(change, values, fields)
 
         def work(cluster: Cluster, failures: Failures) -> Rows:
-            ask = Ask(cluster, values, failures)
-            _check_same(change, shown, change.plan(ask))
-            return change.perform(ask, shown)
+            ask = Ask(cluster, values, failures, console_of(request).subjects)
+            _check_same(change, previewed, change.plan(ask))
+            return change.perform(ask, previewed)
 
         rows, notes = await console.live.ask(work)
     except CommandError as error:
@@ -143,8 +145,15 @@ def _signed(change: Change, values: Mapping[str, str], fields: Mapping[str, str]
     return json.dumps([change.key, typed, fields.get("plan", "")])
 
 
+def command_of(request: Request, change: Change, values: Mapping[str, str]) -> str:
+    """The command that does the same, with this console's cluster and registry."""
+    console = console_of(request)
+    registry = "" if console.subjects is None else shown(console.subjects.url)
+    return change.command_text(values, console.live.settings.bootstrap, registry)
+
+
 def _log(request: Request, change: Change, values: Mapping[str, str], outcome: str) -> None:
-    command = change.command_text(values, console_of(request).live.settings.bootstrap)
+    command = command_of(request, change, values)
     user, address = request.state.user or "-", request.state.address
     text = f"Change key={change.key} user={user} from={address} command={command!r} outcome={outcome}"
     logger.info("%s", visible(hide(text)))
@@ -155,8 +164,8 @@ async def _page(request: Request, change: Change, found: Previewed) -> Response:
     plan = json.dumps(found.rows) if found.rows is not None else ""
     signature = console.sessions.sign(request.state.session, _signed(change, values, {"plan": plan}))
     keys = [] if found.is_done else await _keys(request, change, values)
-    shown = {name: value or "..." for name, value in values.items()}
-    title = change.title.format_map(shown) if any(values.values()) else change.title.replace(" {topic}", " a topic")
+    filled = {name: value or "..." for name, value in values.items()}
+    title = change.title.format_map(filled) if any(values.values()) else _untitled(change.title)
     context: dict[str, Any] = {
         "change": change,
         "values": values,
@@ -170,8 +179,8 @@ async def _page(request: Request, change: Change, found: Previewed) -> Response:
         "notes": found.notes,
         "plan": plan,
         "signature": signature,
-        "command": change.command_text(values, console.live.settings.bootstrap),
-        "button": change.button.format_map(shown),
+        "command": command_of(request, change, values),
+        "button": change.button.format_map(filled),
         "back": change.back(values) if any(values.values()) else "/",
         "keys": keys,
         "needs": change.needs,
@@ -180,11 +189,16 @@ async def _page(request: Request, change: Change, found: Previewed) -> Response:
     return render(request, "change.html", status=found.status, title=title, **context)
 
 
+def _untitled(title: str) -> str:
+    """The title of a form in which nothing was typed: without what is named."""
+    return re.sub(r" \{(\w+)\}", r" a \1", title)
+
+
 async def _keys(request: Request, change: Change, values: Mapping[str, str]) -> list[Key]:
     """The keys that the form's reader may look up; none where the cluster does not say."""
 
     def ask(cluster: Cluster, failures: Failures) -> list[Key]:
-        return list(change.keys(Ask(cluster, values, failures)))
+        return list(change.keys(Ask(cluster, values, failures, console_of(request).subjects)))
 
     try:
         found, _ = await console_of(request).live.ask(ask)

@@ -19,9 +19,12 @@ from kpybroker.console.pages import (
     search,
     topics,
 )
+from kpybroker.console.pages.outside import schemas
 
 ROUTES = [
     Route("/", cluster.page),
+    Route("/schemas", schemas.listing),
+    Route("/schema", schemas.one),
     Route("/search", search.search),
     Route("/compare", search.compare),
     Route("/health", cluster.thorough),

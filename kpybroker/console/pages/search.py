@@ -11,7 +11,7 @@ from starlette.responses import Response
 from kpybroker.client.actions.groups import list_groups
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures
-from kpybroker.client.schemas.registry import Registry
+from kpybroker.client.schemas.subjects import Subjects
 from kpybroker.console.queries import settings
 from kpybroker.console.web.context import console_of, render
 
@@ -34,20 +34,20 @@ async def search(request: Request) -> Response:
     notes = None
     if text:
         found, notes = await console.live.ask(
-            lambda cluster, failures: _search(cluster, console.registry, text.lower(), failures)
+            lambda cluster, failures: _search(cluster, console.subjects, text.lower(), failures)
         )
     return render(request, "search.html", title="Search", found=found, text=text, notes=notes)
 
 
-def _search(cluster: Cluster, registry: Registry | None, text: str, failures: Failures) -> list[Found]:
+def _search(cluster: Cluster, subjects: Subjects | None, text: str, failures: Failures) -> list[Found]:
     found = [_found("Topics", cluster.metadata().topics, "/topics/{}", text)]
     try:
         found.append(_found("Groups", list_groups(cluster, failures), "/group?id={}", text))
     except CommandError as error:
         failures.add("groups", error)
-    if registry is not None:
+    if subjects is not None:
         try:
-            found.append(_found("Subjects", registry.subjects(), "", text))
+            found.append(_found("Subjects", subjects.names(), "/schema?subject={}", text))
         except CommandError as error:
             failures.add("subjects of the schema registry", error)
     return found
