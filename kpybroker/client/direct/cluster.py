@@ -188,6 +188,10 @@ class DirectAdmin:
             one.group_id: _future(groups.committed(self.wire, one.group_id, one.topic_partitions)) for one in requests
         }
 
+    def delete_consumer_groups(self, names: Iterable[str], **_: Any) -> dict[str, Future[Any]]:
+        """Delete groups without members, with their offsets."""
+        return {name: _future(groups.delete(self.wire, name)) for name in names}
+
     def alter_consumer_group_offsets(self, requests: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
         """Commit offsets of a group without members."""
         return {one.group_id: _future(groups.commit(self.wire, one.group_id, one.topic_partitions)) for one in requests}

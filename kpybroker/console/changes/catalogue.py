@@ -13,9 +13,9 @@ CHANGES: Final[Mapping[str, Change]] = {
     for one in (
         *(topics.CREATE, topics.PARTITIONS, topics.TRIM, topics.DELETE),
         configs.CONFIG,
-        *(placement.ELECT, placement.ELECT_UNCLEAN, placement.MOVE, placement.CANCEL),
+        *(placement.ELECT, placement.ELECT_UNCLEAN, placement.MOVE, placement.CANCEL, placement.END_THROTTLE),
         *(transactions.ABORT, transactions.ABORT_HANGING),
-        offsets.OFFSETS,
+        *(offsets.OFFSETS, offsets.DELETE_GROUP),
         *(schemas.REGISTER, schemas.DELETE),
         *(security.CREATE_ACL, security.DELETE_ACL),
         *(security.SET_USER, security.DELETE_USER),

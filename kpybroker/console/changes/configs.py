@@ -11,6 +11,7 @@ from kpybroker.client.actions import configs
 from kpybroker.client.actions.resources import SOURCES
 from kpybroker.client.actions.resources import Change as KeyChange
 from kpybroker.client.connect.errors import CommandError, usage
+from kpybroker.client.connect.properties import is_secret
 from kpybroker.client.connect.raw_configs import TYPES, RawEntry
 from kpybroker.client.connect.wire import WireCluster
 from kpybroker.console.changes.change import Ask, Change, Command, Field, InField, Key, Rows, Values
@@ -33,8 +34,7 @@ IS_SENSITIVE: Final = "(sensitive)"
 
 def key_of(entry: RawEntry) -> Key:
     """A setting, for a form."""
-    value = IS_SENSITIVE if entry.is_sensitive else entry.value
-    return Key(entry.name, value, TYPES.get(entry.type, ""), words(entry.documentation))
+    return Key(entry.name, entry.value, TYPES.get(entry.type, ""), words(entry.documentation))
 
 
 def keys_of_topics(ask: Ask) -> Sequence[Key]:
@@ -70,32 +70,41 @@ def keys_of(ask: Ask) -> Sequence[Key]:
 
 def _plan(ask: Ask) -> Rows:
     kind, name, key = (ask.values[field] for field in ("kind", "name", "key"))
+    if ask.values["do"] == SET and is_secret(key):
+        raise InField("key", _is_secret(key))
     with WireCluster(ask.cluster.settings) as wire:
         found = _entry(configs.entries(wire, kind, name), kind, name, key)
         row = {"name": name, "key": key, "from": None, "source": None, "to": None, "error": None}
         if found is not None:
             row["from"] = IS_SENSITIVE if found.is_sensitive else found.value
             row["source"] = SOURCES.get(found.source, f"source {found.source}")
+            if found.is_sensitive and ask.values["do"] == SET:
+                raise InField("key", _is_secret(key))
             _check_form(found, ask.values)
         wanted = _change(ask.values)
         configs.alter(wire, kind, name, [wanted], validate_only=True)
     if wanted.operation == "set":
-        row["to"] = IS_SENSITIVE if found is not None and found.is_sensitive else wanted.value
-        is_same = found is not None and found.value == wanted.value and not found.is_sensitive
+        row["to"] = wanted.value
+        is_same = found is not None and found.value == wanted.value
         return [{**row, "status": "is so already" if is_same and row["source"] == kind else "would be set"}]
     is_default = row["source"] not in (kind, "cluster-default")
     return [{**row, "to": "the default", "status": "is so already" if is_default else "would be returned"}]
 
 
+def _is_secret(key: str) -> CommandError:
+    """Of a value that no address and no log may have, which a form's preview has."""
+    return usage(f"the value of {key[:100]} is a secret", "set it from a shell: kpybroker config set")
+
+
 def _entry(entries: Sequence[RawEntry], kind: str, name: str, key: str) -> RawEntry | None:
-    """The setting; None for all brokers, of which only what was set is known. Raises CommandError."""
+    """The setting; None for one of brokers that is only known once it is set, as limits are. Raises CommandError."""
     for one in entries:
         if one.name == key:
             if one.is_read_only:
                 fix = "set it in server.properties, and restart the broker"
                 raise InField("key", usage(f"{key} cannot be changed while the broker runs", fix))
             return one
-    if kind == "broker" and name == configs.DEFAULT:
+    if kind == "broker":
         return None
     raise InField("key", usage(f"{kind} {name} has no key {key[:100]}", "choose one of the keys below"))
 

@@ -1,4 +1,4 @@
-"""The committed offsets of a group, partition by partition."""
+"""The committed offsets of a group, partition by partition; and groups deleted."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
+from kpybroker.client.actions import groups as actions
 from kpybroker.client.actions import seek
 from kpybroker.client.actions.partitions import Place, bounds
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.records.offsets import Bounds
-from kpybroker.console.changes.change import Ask, Change, Field, InField, Rows, Values, in_field, lines
+from kpybroker.console.changes.change import Ask, Change, Field, InField, Raising, Rows, Values, in_field, lines
 from kpybroker.console.queries import groups
 
 
@@ -89,4 +90,37 @@ OFFSETS: Final = Change(
     blame={"GROUP_ID_NOT_FOUND": "group", "NON_EMPTY_GROUP": "group"},
     stdin=_text,
     fill=_fill,
+)
+
+
+def _plan_delete(ask: Ask) -> Rows:
+    name = ask.values["group"]
+    try:
+        (row,) = actions.deletable_rows(ask.cluster, [name], Raising())
+    except CommandError as error:
+        raise InField("group", error) from None
+    offsets = seek.current(ask.cluster, name)
+    return [{**row, "topics": sorted({topic for topic, _ in offsets}), "partitions": len(offsets)}]
+
+
+def _delete(ask: Ask, rows: Rows) -> Rows:
+    (row,) = actions.delete_rows(ask.cluster, [ask.values["group"]], Raising())
+    return [{**rows[0], **row}]
+
+
+DELETE_GROUP: Final = Change(
+    "group-delete",
+    "Delete group {group}",
+    "Delete {group}",
+    (Field("group", "Group", is_required=True),),
+    (("Group", "group"), ("Topics", "topics"), ("#Committed partitions", "partitions"), ("Status", "status")),
+    "Delete and Describe on the group",
+    _plan_delete,
+    _delete,
+    lambda values: (["group", "delete", "--execute"], [values["group"]]),
+    lambda _: "/groups",
+    same=("group", "topics", "partitions"),
+    typed_again="group",
+    blame={"GROUP_ID_NOT_FOUND": "group", "NON_EMPTY_GROUP": "group"},
+    note="Its offsets are forgotten: its consumers would begin where auto.offset.reset says.",
 )

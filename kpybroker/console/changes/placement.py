@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kpybroker.client.actions.placement import asking, elections, moves, plan
+from kpybroker.client.actions.placement import asking, elections, moves, plan, throttle
 from kpybroker.client.actions.placement.moves import MoveOptions
 from kpybroker.client.connect.wire import WireCluster
-from kpybroker.console.changes.change import Ask, Change, Command, Field, Rows, Values, given, in_field, number
+from kpybroker.console.changes.change import (
+    Ask,
+    Change,
+    Command,
+    Field,
+    Raising,
+    Rows,
+    Values,
+    given,
+    in_field,
+    number,
+)
 
 REPLICAS_MAX: Final = 32767
 THROTTLE_MAX: Final = 10**17
@@ -134,6 +145,37 @@ MOVE: Final = Change(
     same=(*PLACE, "from"),
     blame=OF_PLACES,
     note="What is there already stays. Replication shows how far the moves are, and cancels them.",
+)
+
+
+def _throttle_rows(ask: Ask) -> Rows:
+    with WireCluster(ask.cluster.settings) as wire:
+        names = {topic for topic, _ in asking.partitions(wire, ())}
+        found = throttle.present(wire, names, asking.moves(wire))
+    keys = ("kind", "name", "key", "value")
+    return [{**dict(zip(keys, one, strict=True)), "status": "would be removed", "error": None} for one in found]
+
+
+def _end_throttle(ask: Ask, rows: Rows) -> Rows:
+    with WireCluster(ask.cluster.settings) as wire:
+        topics = {row["name"] for row in rows if row["kind"] == "topic"}
+        throttle.end(wire, topics, asking.moves(wire), Raising())
+    return [{**row, "status": "removed"} for row in rows]
+
+
+END_THROTTLE: Final = Change(
+    "throttle-end",
+    "Remove the limits of moves that have ended",
+    "Remove these limits",
+    (),
+    (("Of a", "kind"), ("Name", "name"), ("Key", "key"), ("Value", "value"), ("Status", "status")),
+    "AlterConfigs and DescribeConfigs on the topics and the cluster, and Describe on the cluster",
+    _throttle_rows,
+    _end_throttle,
+    lambda _: (["partition", "moves", "--end-throttle"], []),
+    _page,
+    same=("kind", "name", "key", "value"),
+    note="Topics that still move keep theirs, and so do all brokers while anything moves.",
 )
 
 

@@ -44,7 +44,8 @@ async def read_form(request: Request, bytes_max: int = FORM_BYTES_MAX) -> dict[s
 async def read_change(request: Request) -> dict[str, str]:
     """The fields of a form that changes the cluster. Raises HTTPException without --allow-changes."""
     form = await read_form(request)
-    who = f"path={request.url.path} user={request.state.user or '-'} from={request.state.address}"
+    path = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    who = f"path={path} user={request.state.user or '-'} from={request.state.address}"
     if not console_of(request).options.allow_changes:
         logger.warning("Change refused, the console is read-only %s", visible(who))
         raise HTTPException(403, "this console is read-only; --allow-changes lets it change the cluster")

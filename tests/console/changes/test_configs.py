@@ -68,6 +68,8 @@ def test_a_key_is_set_and_returned(
         ("value", {"value": "-7"}),
         ("value", {"key": "unclean.leader.election.enable", "value": "yes"}),
         ("key", {"kind": "broker", "name": "0", "key": "log.dirs", "value": "/tmp"}),
+        ("key", {"kind": "broker", "name": "0", "key": "ssl.truststore.password", "value": "x"}),
+        ("key", {"kind": "broker", "name": "0", "key": "listener.name.a.ssl.key.password", "value": "x"}),
     ],
 )
 def test_bad_input_marks_its_field(client: MakeClient, topic: str, field: str, values: dict[str, str]) -> None:

@@ -72,3 +72,18 @@ def test_a_group_with_members_is_refused(client: MakeClient, broker: Broker, gro
     assert page.status_code == 400
     assert "has members" in page.text
     member.close()
+
+
+def test_a_group_is_deleted_with_its_name_typed_again(
+    client: MakeClient, broker: Broker, group: str, run_command: RunCommand
+) -> None:
+    browser = client(allow_changes=True)
+    page = previewed(browser, "group-delete", group=group).text
+    assert rows_of(page, "Preview")[0][1:] == [group, "2", "would be deleted"]
+    assert done(browser, "group-delete", group=group).status_code == 400
+    assert rows_of(done(browser, "group-delete", group, group=group).text, "Result")[0][-1] == "deleted"
+    assert broker.group(group) is None
+    gone = previewed(browser, "group-delete", group=group)
+    assert gone.status_code == 400
+    assert "there is no group" in gone.text
+    assert run_command(command_of(page)).code == 1

@@ -4,9 +4,12 @@ partitions between three.
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
-from tests.console.changes.conftest import command_of, previewed
+from kpybroker.testing import Broker
+from tests.console.changes.conftest import RunCommand, command_of, done, previewed
 from tests.console.conftest import MakeClient, rows_of
 
 
@@ -50,3 +53,26 @@ def test_moves_under_way_are_on_the_page_of_replication(client: MakeClient) -> N
     assert rows_of(page, "Moves under way")[0] == ["none"]
     assert 'href="/change/elect?preview=1"' in page
     assert 'href="/change/move"' in page
+
+
+def test_the_limits_of_moves_that_have_ended_are_removed(
+    client: MakeClient, broker: Broker, run_command: RunCommand
+) -> None:
+    name, browser = f"slow-{uuid.uuid4().hex[:8]}", client(allow_changes=True)
+    broker.create_topic(name, 1)
+    limits = {
+        ("topic", name, "leader.replication.throttled.replicas"): "0:0",
+        ("broker", "0", "leader.replication.throttled.rate"): "1000",
+    }
+
+    def limit() -> list[list[str]]:
+        for (kind, of, key), value in limits.items():
+            done(browser, "config", kind=kind, name=of, key=key, value=value)
+        page = previewed(browser, "throttle-end").text
+        assert [row[:4] for row in rows_of(page, "Preview")] == [[*one, value] for one, value in limits.items()]
+        return rows_of(done(browser, "throttle-end").text, "Result")
+
+    assert [row[-1] for row in limit()] == ["removed", "removed"]
+    page = previewed(browser, "throttle-end").text
+    assert "There is nothing to change." in page
+    assert run_command(command_of(page)).code == 0
