@@ -13,7 +13,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-acls bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-share bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-extras bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-share bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines wide console-hour
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -85,6 +85,9 @@ compat: compat-deps  ## other people's clients and tools against kpybroker
 compat-of-3.9: compat-deps  ## the same in the place of Kafka 3.9: its APIs and versions, and no features
 	$(PYTEST) compat_tests --broker=kpybroker --kafka-version=3.9 --all-versions -n $(WORKERS) --junitxml=.cache/compat-3.9.xml
 
+wide: test-deps  ## the wide tests of tests/, which make test leaves out as compat has those of compat_tests/: 1 minute
+	$(PYTEST) tests -m wide -n $(WORKERS)
+
 attacks: test-deps  ## hostile requests, records, logins, crowds and schemas, those that take long too: 10 minutes
 	$(PYTEST) compat_tests/overload compat_tests/registry/hostile --all-versions
 	KPYBROKER_TEST_HOSTILE_TEXTS=600 $(PYTEST) tests/registry/texts/test_hostile_texts.py
@@ -109,21 +112,22 @@ field: test-deps  ## tools of the 0.8 and 0.10 era, Connect with PostgreSQL, Fli
 
 wheel-test: $(VENV)/.test-stamp  ## sdist and wheel, installed into a fresh environment of each Python that is here
 	$(BIN)/python -m compat_tests.deps python
-	$(PYTEST) compat_tests/packaging/test_wheel.py
+	$(PYTEST) compat_tests/packaging/test_wheel.py --all-versions
 
 deploy-test: $(VENV)/.test-stamp  ## docs/deploy in a fresh Debian: the image is built and run, systemd boots the unit; root only, 3 minutes
 	$(BIN)/python -m compat_tests.deps debootstrap
 	$(PYTEST) compat_tests/deploy --deploy
 
-ranges: $(VENV)/.test-stamp  ## unit tests with the lowest and the newest dependencies, on each Python: 10 minutes; RANGES='3.13 tests/wire'
+ranges: test-deps  ## unit tests with the lowest and the newest dependencies, on each Python: 10 minutes; RANGES='3.13 tests/wire'
 	$(BIN)/python -m compat_tests.deps python
 	$(BIN)/python -m compat_tests.packaging.ranges $(RANGES)
 
 compatibility: $(VENV)/.test-stamp  ## write docs/reference/compatibility.md from the ledgers and the last results
 	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)
 
-fuzz: $(VENV)/.test-stamp  ## a million damaged requests against the codec
-	$(BIN)/python -m tests.wire.fuzz.fuzz_decode --executions 1000000
+fuzz: $(VENV)/.test-stamp  ## every parser of what strangers send, guided by coverage, 10^7 requests first: 2 hours; FUZZ='jaas --runs 1000'
+	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
+	$(BIN)/python -m tests.fuzz.run $(or $(FUZZ),--times requests=100 --write)
 
 search: $(VENV)/.test-stamp  ## property and stateful tests with other examples than make test's: 10 minutes; SEARCH='tests/core'
 	$(PYTEST) $(or $(SEARCH),tests) -m hypothesis --hypothesis-profile=search -n $(WORKERS)
@@ -161,11 +165,14 @@ bench-kafka-4: test-deps  ## the lines that README shows, next to Kafka 4.3.1: 1
 bench-share: test-deps  ## records a second of share groups of 1, 4 and 16 members, next to Kafka 4.3.1: 25 minutes of a quiet machine
 	$(BIN)/python -m compat_tests.bench.share $(BENCH)
 
+console-hour: test-deps  ## a console of 10 000 partitions and 1 000 groups: memory, processor time and first paint; MINUTES=60, quiet
+	$(BIN)/python -m compat_tests.console.hour --minutes $(or $(MINUTES),60)
+
 bench-heartbeats: $(VENV)/.test-stamp  ## µs of CPU of a heartbeat (KIP-848) that changes nothing, of 10 000 members and 10 000 groups: 2 minutes
 	$(BIN)/python -m compat_tests.bench.heartbeats
 
-bench-acls:          ## what an authorizer with 10 000 ACLs costs a Produce and a Fetch: 1 minute
-	$(BIN)/python -m compat_tests.bench.security.acls
+bench-extras: test-deps  ## what a control channel, faults, the request log, ACLs and many schemas cost: 6 minutes
+	$(BIN)/python -m compat_tests.bench.extras.run $(BENCH)
 
 bench-assignors: $(VENV)/.test-stamp  ## who gets which of 10 000 partitions among 10 000 members: seconds in all, and the longest slice
 	$(BIN)/python -m compat_tests.groups.speed
@@ -183,13 +190,13 @@ bench-pipelines: test-deps  ## rows/s, CPU and memory of each pipeline on 1, 2 a
 	$(BIN)/python -m compat_tests.bench.pipelines.run $(BENCH)
 
 bench-metrics: test-deps  ## what metrics cost a request, and a scrape of 10 000 partitions: 5 minutes
-	$(BIN)/python -m compat_tests.bench.metrics $(BENCH)
+	$(BIN)/python -m compat_tests.bench.extras.metrics $(BENCH)
 
 bench-scale: test-deps  ## requests/s and MB/s of one process and of two, next to Kafka on the same cores: 5 minutes
 	$(BIN)/python -m compat_tests.bench.scale $(BENCH)
 
-bench-loop: test-deps  ## does the worst input hold the loop for more than 50 ms of processor time: 1 minute
-	$(PYTEST) compat_tests/overload/test_loop.py --exact
+bench-loop: test-deps  ## does the worst input hold the loop for more than 50 ms of processor time: 3 minutes
+	$(PYTEST) compat_tests/overload/test_loop.py --exact --all-versions
 
 bench-budget: $(VENV)/.test-stamp  ## the microseconds of one produce and one fetch, stage by stage
 	$(BIN)/python -m compat_tests.bench.budget

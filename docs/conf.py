@@ -10,7 +10,8 @@ sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[
 project = "kpybroker"
 author = "the kpybroker authors"
 copyright = "the kpybroker authors. Apache Kafka is a trademark of the Apache Software Foundation"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "diagrams", "generated", "reference", "openapi", "twins"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "diagrams", "generated"]
+extensions += ["navigation", "reference", "openapi", "twins"]
 exclude_patterns = ["_ext", "samples/**.md"]
 source_suffix = {".md": "markdown"}
 

@@ -93,7 +93,7 @@ TAKES_LONG = (
 
 LEFT_OUT = frozenset((*STARTS_PROCESSES, *TAKES_LONG))
 EXAMPLES = 25
-"""Of a property, where it names no number of its own. `make test` tries 100."""
+"""Of a property, where it names no number of its own. `make test` tries 40."""
 PROGRAMS = ("java", "kpybroker", "python")
 CLEANER = "kpybroker.storage.cleaning.process"
 

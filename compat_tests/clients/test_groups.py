@@ -30,9 +30,11 @@ Join = Callable[..., Member]
 MEMBERS = (*PYTHON_CLIENTS, "franz-go", "confluent-consumer", "franz-go-consumer")
 """Those that commit when they are asked to, and take patterns."""
 ALL_MEMBERS = (*MEMBERS, "java-3.9.1", "java-4.x", "java-3.9.1-consumer", "java-4.x-consumer")
-OF_MAKE_TEST = ("confluent", "aiokafka", "java-4.x")
+OF_MAKE_TEST = ("confluent",)
 """Where the broker cannot see which client it is: of the others each runs with --all-versions."""
-WIDE = ("franz-go", "franz-go-consumer", "java-3.9.1-consumer", "java-4.x-consumer")
+OTHERS_IN_PYTHON = tuple(client for client in PYTHON_CLIENTS if client != "confluent")
+"""They join, share and leave in `make test`, and the rest in the wide tests."""
+GO_AND_NEW_JAVA = ("franz-go", "franz-go-consumer", "java-3.9.1-consumer", "java-4.x-consumer")
 """Go's clients are built for the wide tests only, and `groups/test_clients.py` has Java's with the new protocol."""
 
 
@@ -41,9 +43,9 @@ def some(clients: tuple[str, ...]) -> list[Any]:
     return [each if each in OF_MAKE_TEST else pytest.param(each, marks=pytest.mark.wide) for each in clients]
 
 
-def each_of(*clients: str) -> list[Any]:
+def each_of(*clients: str, wide: tuple[str, ...] = (*GO_AND_NEW_JAVA, *OTHERS_IN_PYTHON)) -> list[Any]:
     """All of them, those that run with the wide tests only marked."""
-    return [pytest.param(each, marks=pytest.mark.wide) if each in WIDE else each for each in clients]
+    return [pytest.param(each, marks=pytest.mark.wide) if each in wide else each for each in clients]
 
 
 SESSION_MS_MIN, SESSION_MS = 6_000, 30_000
@@ -87,7 +89,7 @@ def limit_session(broker: Broker, group: str, client: str) -> None:
     assert response.error_code == 0, response
 
 
-@pytest.mark.parametrize("client", each_of(*ALL_MEMBERS))
+@pytest.mark.parametrize("client", each_of(*ALL_MEMBERS, wide=GO_AND_NEW_JAVA))
 def test_join_and_leave(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
     """Alone a member owns all; a second takes half; when it leaves properly, the first has all back at once."""
     made = topic(partitions=4)
@@ -109,6 +111,7 @@ def test_join_and_leave(broker: Broker, topic: MakeTopic, name: str, join: Join,
     each_of(
         *("confluent", "kafka-python-3.0.12", "franz-go"),
         *("confluent-consumer", "java-4.x-consumer", "franz-go-consumer"),
+        wide=(*GO_AND_NEW_JAVA, *OTHERS_IN_PYTHON, "confluent-consumer"),
     ),
 )
 def test_killed_member(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:
@@ -234,6 +237,7 @@ def test_keys_keep_their_partition_and_order(broker: Broker, topic: MakeTopic, c
     each_of(
         *("confluent", "kafka-python-3.0.12", "aiokafka", "java-3.9.1", "franz-go"),
         *("confluent-consumer", "java-4.x-consumer"),
+        wide=(*GO_AND_NEW_JAVA, *OTHERS_IN_PYTHON, "java-3.9.1"),
     ),
 )
 def test_static_member_returns(broker: Broker, topic: MakeTopic, name: str, join: Join, client: str) -> None:

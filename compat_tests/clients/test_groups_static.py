@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from compat_tests.clients.test_groups import each_of, load, seen, shared
+from compat_tests.clients.test_groups import GO_AND_NEW_JAVA, each_of, load, seen, shared
 from compat_tests.conftest import MakeTopic
 from compat_tests.overload.raw import Raw
 from compat_tests.support.groups.members import Member, speaks_new_protocol
@@ -116,7 +116,7 @@ def test_a_rolling_restart_triggers_no_rebalance(
     assert generation(broker, name, client) == before
 
 
-@pytest.mark.parametrize("client", each_of(*CLASSIC, *NEW))
+@pytest.mark.parametrize("client", each_of(*CLASSIC, *NEW, wide=(*GO_AND_NEW_JAVA, "java-3.9.1", "java-4.x")))
 def test_dynamic_members_do_rebalance(broker: Broker, name: str, start: Callable[..., Member], client: str) -> None:
     """The same restart without a name is counted: one generation when the member leaves, one when it comes back."""
     steady, restless = start(client, None), start(client, None)

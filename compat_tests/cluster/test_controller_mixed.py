@@ -36,6 +36,7 @@ def read_values(cluster: Cluster, topic: str) -> list[str]:
     return [message.value().decode() for message in quick.read(cluster.bootstrap, [(topic, 0)], len(VALUES))]
 
 
+@pytest.mark.wide
 def test_kafka_leads_and_follows_as_the_controller_says(mixed: Cluster, name: str) -> None:
     mixed.create(
         name, f"{KAFKA}:{OTHER_KAFKA}:{OURS},{OURS}:{KAFKA}:{OTHER_KAFKA}", "--config", "min.insync.replicas=3"
@@ -46,6 +47,7 @@ def test_kafka_leads_and_follows_as_the_controller_says(mixed: Cluster, name: st
     assert mixed.state(name) == (KAFKA, {KAFKA, OTHER_KAFKA, OURS}, 0)
 
 
+@pytest.mark.wide
 def test_a_kafka_broker_dies_and_comes_back_into_the_isr(mixed: Cluster, name: str) -> None:
     mixed.create(name, f"{KAFKA}:{OTHER_KAFKA}")
     quick.fill(mixed.bootstrap, name, VALUES[:100])
@@ -68,6 +70,7 @@ def test_a_kafka_broker_stops_in_order(mixed: Cluster, name: str) -> None:
     assert mixed.state(name) == (OTHER_KAFKA, {OTHER_KAFKA}, 1)
 
 
+@pytest.mark.wide
 def test_replicas_move_between_kafka_brokers_and_to_ours(mixed: Cluster, name: str, tmp_path: Path) -> None:
     mixed.create(name, f"{KAFKA}")
     quick.fill(mixed.bootstrap, name, VALUES)

@@ -77,7 +77,7 @@ def racks(own_cluster: MakeCluster) -> Cluster:
     return cluster
 
 
-@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@pytest.mark.parametrize("isolation", [pytest.param("read_uncommitted", marks=pytest.mark.wide), "read_committed"])
 def test_a_consumer_reads_from_the_replica_of_its_rack(racks: Cluster, name: str, isolation: str) -> None:
     """The leader sends it there, and when that one dies it comes back to the leader."""
     racks.create(name, "1:2:3")
@@ -118,6 +118,7 @@ def _large(seed: int) -> bytes:
     return seed.to_bytes(4, "big") * (LARGE // 4)
 
 
+@pytest.mark.wide
 def test_messages_of_10_mb_replicate_and_no_session_ends(own_cluster: MakeCluster, name: str) -> None:
     """Far more than `replica.fetch.max.bytes`, which is 1 MiB; and ZooKeeper hears from every broker all along.
 

@@ -125,7 +125,7 @@ def test_a_quota_set_by_one_broker_applies_on_the_other(cluster: Cluster, broker
     eventually(lambda: fetched(cluster, broker_id) == (0, 1), "the quota is gone")
 
 
-@BOTH
+@pytest.mark.parametrize("broker_id", [OURS, pytest.param(KAFKA, marks=pytest.mark.wide)], ids=["ours", "kafka"])
 @pytest.mark.parametrize(
     "entity",
     [

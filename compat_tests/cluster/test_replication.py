@@ -69,6 +69,7 @@ def _bounce(cluster: Cluster, victim: int, writer: Writer, *, hard: bool) -> Non
     writer.wait_for_more(SOME)
 
 
+@pytest.mark.wide
 def test_nothing_acknowledged_is_lost_when_each_broker_in_turn_is_killed(
     cluster: Cluster, name: str, rounds: int
 ) -> None:
@@ -79,6 +80,7 @@ def test_nothing_acknowledged_is_lost_when_each_broker_in_turn_is_killed(
     _end_load(cluster, writer, reader)
 
 
+@pytest.mark.wide
 def test_nothing_acknowledged_is_lost_in_a_rolling_restart(cluster: Cluster, name: str, rounds: int) -> None:
     writer, reader = _start_load(cluster, name)
     for _ in range(rounds):

@@ -78,6 +78,7 @@ def test_a_topic_placed_by_hand_is_led_where_it_was_placed(cluster: Cluster, old
     cluster.wait(lambda: rows(described(cluster, name))[2:] == [["2", "1", "1,2", "1,2"]], "the third one")
 
 
+@pytest.mark.wide
 def test_what_a_dead_broker_led_is_under_replicated(cluster: Cluster, old_tools: Tools, name: str) -> None:
     victim = next(i for i in cluster.brokers if i != cluster.controller())
     other = next(i for i in cluster.brokers if i != victim)
@@ -92,6 +93,7 @@ def test_what_a_dead_broker_led_is_under_replicated(cluster: Cluster, old_tools:
 # --- kafka-configs --zookeeper
 
 
+@pytest.mark.wide
 def test_configuration_written_to_the_tree_is_obeyed(cluster: Cluster, old_tools: Tools, name: str) -> None:
     cluster.create(name, "1:2:3")
     entity = ("--entity-type", "topics", "--entity-name", name)
@@ -136,6 +138,7 @@ def fill(cluster: Cluster, topic: str, tag: str, count: int = 50) -> set[str]:
     return {*values[0], *values[1]}
 
 
+@pytest.mark.wide
 def test_an_old_group_shares_partitions_and_goes_on_where_it_was(
     cluster: Cluster, old_consumer: Callable[[str, str], OldConsumer], name: str
 ) -> None:
@@ -176,6 +179,7 @@ def offsets_by_brokers(cluster: Cluster, group: str, topic: str) -> dict[int, in
     return {part.partition_index: part.committed_offset for part in response.topics[0].partitions}
 
 
+@pytest.mark.wide
 def test_an_old_consumer_follows_its_leader_to_another_broker(
     cluster: Cluster, old_consumer: Callable[[str, str], OldConsumer], name: str
 ) -> None:

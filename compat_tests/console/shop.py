@@ -96,6 +96,35 @@ def fill(bootstrap: str, replicas: int = 1) -> None:
         _commit(bootstrap, group, topic, share)
 
 
+EVENTS: Final = "events"
+EVENTS_COUNT: Final = 1_000_000
+EVENTS_PARTITIONS: Final = 6
+EVENTS_STEP_MS: Final = 6
+EVENTS_AHEAD_MS: Final = 15 * MINUTE_MS
+"""How long after now the last one is, so that there are some of the last five minutes whenever a test asks."""
+
+
+def event_key(number: int) -> str:
+    """Of one of a million."""
+    return f"event-{number:07}"
+
+
+def write_events(bootstrap: str) -> int:
+    """A topic of a million records, one every few milliseconds, each in the next partition; the time of the first."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(EVENTS, EVENTS_PARTITIONS, 1)])[EVENTS].result()
+    first_ms = int(time.time() * 1000) + EVENTS_AHEAD_MS - EVENTS_COUNT * EVENTS_STEP_MS
+    batches = {"linger.ms": 50, "compression.type": "lz4", "queue.buffering.max.messages": EVENTS_COUNT}
+    producer = Producer({"bootstrap.servers": bootstrap, **batches})
+    for number in range(EVENTS_COUNT):
+        at_ms = first_ms + number * EVENTS_STEP_MS
+        producer.produce(EVENTS, "{}", event_key(number), partition=number % EVENTS_PARTITIONS, timestamp=at_ms)
+        if number % 10_000 == 0:
+            producer.poll(0)
+    producer.flush()
+    return first_ms
+
+
 def _write(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "client.id": "checkout-7f9c", "compression.type": "lz4"})
     for topic, key, value, headers, timestamp_ms in records(random.Random(7), int(time.time() * 1000)):

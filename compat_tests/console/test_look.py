@@ -36,7 +36,7 @@ def whole_rows(page: Page) -> int:
 def test_thirty_rows_are_on_a_screen(shop_console: str, open_page: OpenPage, path: str) -> None:
     page = open_page(shop_console + path, **DESK)
     expect(page.locator("main tbody tr").first).to_be_visible()
-    assert whole_rows(page) >= (30 if "messages" not in path else 25)
+    assert whole_rows(page) >= 30
     page.get_by_role("button", name="Roomy rows").click()
     assert 10 < whole_rows(page) < 25
 

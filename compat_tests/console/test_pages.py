@@ -111,6 +111,7 @@ def updated(page: Page) -> None:
     expect(page.locator("#live dd").first).not_to_have_text("before")
 
 
+@pytest.mark.wide
 def test_an_update_keeps_the_focus_and_the_scrolling(address: str, open_page: OpenPage) -> None:
     page = open_page(f"{address}/topics/orders", **NARROW)
     table = page.get_by_role("region", name="Partitions")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from compat_tests.console.conftest import NAME, OpenPage, barriers, console
-from kpybroker.testing import Broker
+from kpybroker.console.web.live import CLIENT_ID
+from kpybroker.testing import Broker, Fault
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x00\x1b[31m\u202e"
 
@@ -102,6 +104,58 @@ def test_a_search_goes_to_the_end(address: str, kafka: Broker, topic: str, open_
     expect(page.get_by_role("button", name="Search on")).to_have_count(0)
     expect(page.locator("#no-messages")).to_have_count(0)
     expect(page.get_by_role("link", name="Older")).to_have_count(0)
+
+
+def test_a_search_is_stopped_and_goes_on(address: str, kafka: Broker, topic: str, open_page: OpenPage) -> None:
+    kafka.produce(topic, ["needle", *("hay" for _ in range(45_000))])
+    page = open_page("about:blank")
+    page.route("**/search?*", held := Held(kafka))
+    page.goto(f"{address}/topics/{topic}/messages?value=needle")
+    summary = page.locator("#summary")
+    expect(summary).to_contain_text("0 shown, 0 read")  # progress of the search; the page itself has read 20 000
+    page.get_by_role("button", name="Stop searching").click()
+    expect(summary).to_contain_text(re.compile(r"0 read .* older.*: not searched yet"))
+    expect(page.get_by_role("button", name="Search on")).to_have_attribute("aria-pressed", "false")
+    held.release()
+    page.get_by_role("button", name="Search on").click()
+    expect(summary).to_contain_text(re.compile("1 shown, .* read .* Everything older was searched."))
+    expect(page.locator("#messages tr")).to_contain_text("needle")
+
+
+class Held:
+    """The first search waits for its first records until `release`."""
+
+    def __init__(self, kafka: Broker) -> None:
+        self._kafka = kafka
+        self._faults: list[Fault] = []
+
+    def __call__(self, route: Route) -> None:
+        """Before the request is sent."""
+        if not self._faults:
+            self._faults.append(self._kafka.faults.hold("Fetch", client_id=CLIENT_ID, expect_unused=True))
+        route.continue_()
+
+    def release(self) -> None:
+        """Later searches do not wait."""
+        self._faults[0].remove()
+
+
+def test_a_search_without_scripts_goes_on_page_by_page(
+    address: str, kafka: Broker, topic: str, open_page: OpenPage
+) -> None:
+    kafka.produce(topic, ["needle", *("hay" for _ in range(45_000))])
+    page = open_page(f"{address}/topics/{topic}/messages?value=needle", java_script_enabled=False)
+    summary, rows = page.locator("#summary"), page.locator("#messages tr")
+    pages = 1
+    while not rows.count():
+        expect(summary).to_contain_text(re.compile("0 shown, .* older than .*: not searched yet"))
+        expect(page.get_by_role("button", name=re.compile("Search on|Stop"))).to_have_count(0)
+        page.get_by_role("link", name="Older").click()
+        page.wait_for_load_state()
+        pages += 1
+    expect(rows).to_contain_text("needle")
+    expect(summary).to_contain_text(re.compile("1 shown, .* Everything older was searched."))
+    assert pages > 2
 
 
 def test_a_group_is_moved_after_its_preview(address: str, kafka: Broker, topic: str, open_page: OpenPage) -> None:

@@ -1,4 +1,4 @@
-"""SIGKILL under load, ten times, and thrice on a real ZooKeeper: what was acknowledged is there, once and in order.
+"""SIGKILL under load, again and again, also on a real ZooKeeper: what was acknowledged is there, once and in order.
 
 `make soak` does the same two hundred times; a failure here prints its seed for `--seed`.
 """
@@ -14,7 +14,8 @@ from compat_tests.conftest import StartBroker
 from compat_tests.crash.soak import OVERRIDES, Soak
 from compat_tests.support.services import Broker, ZooKeeper
 
-KILLS = 10
+KILLS = 3, 10
+"""In `make test`, and with the wide tests."""
 KILLS_ON_ZOOKEEPER = 3
 
 
@@ -31,10 +32,11 @@ def broker_on_zookeeper(request: pytest.FixtureRequest, tmp_path: Path) -> Itera
         zookeeper.stop()
 
 
-def test_kill(own_broker: StartBroker, seed: int) -> None:
+@pytest.mark.parametrize("kills", [KILLS[0], pytest.param(KILLS[1], marks=pytest.mark.wide)])
+def test_kill(own_broker: StartBroker, seed: int, kills: int) -> None:
     broker = own_broker(**{key.replace(".", "_"): value for key, value in OVERRIDES.items()})
     # Kafka takes ten seconds to come back.
-    assert Soak(broker, seed).run(KILLS if broker.kind == "kpybroker" else KILLS_ON_ZOOKEEPER) == []
+    assert Soak(broker, seed).run(kills if broker.kind == "kpybroker" else KILLS_ON_ZOOKEEPER) == []
 
 
 @pytest.mark.wide

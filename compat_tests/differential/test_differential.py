@@ -37,18 +37,23 @@ they ask for, and some would make it another broker for the next scripts.
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The oldest, the newest and some versions between; `--all-versions` takes every one. On ZooKeeper, the newest."""
+    """The newest version, and of the first script about an API the oldest and some between; with `--all-versions` all
+    of each. On ZooKeeper, the newest.
+    """
     options = metafunc.config.option
     supports_features = (options.broker, options.coordination) == ("kpybroker", ZOOKEEPER)
+    first = {
+        (script.api, script.reference): script for script in reversed(all_scripts()) if not script.is_wide
+    }.values()
     cases = [
         pytest.param(script, version, options.coordination, id=f"{script.name}-v{version}", marks=_marks(script))
         for script in all_scripts()
-        for version in _versions(script, options.all_versions)
+        for version in _versions(script, is_first=script in first, every=options.all_versions)
         if not (supports_features and script.name in WITHOUT_FEATURES)
     ]
     if (options.broker, options.coordination) == ("kpybroker", EMBEDDED):
         cases += [
-            pytest.param(script, script.versions[1], ZOOKEEPER, id=f"{script.name}-{ZOOKEEPER}")
+            pytest.param(script, script.versions[1], ZOOKEEPER, id=f"{script.name}-{ZOOKEEPER}", marks=pytest.mark.wide)
             for script in all_scripts()
             if script.name in ON_ZOOKEEPER
         ]
@@ -56,11 +61,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _marks(script: Script) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.wide] if script.is_wide else []
+    return [pytest.mark.wide] if script.is_wide or script.is_secured else []
 
 
-def _versions(script: Script, every: bool) -> list[int]:
+def _versions(script: Script, *, is_first: bool, every: bool) -> list[int]:
     oldest, newest = script.versions
+    if not is_first and not every:
+        return [newest]
     return sorted({*range(oldest, newest + 1, 1 if every else VERSIONS_APART), newest})
 
 

@@ -44,6 +44,7 @@ def test_exactly_once(seed: int, place: OneBroker, version: int) -> None:
     assert soak.numbers.zombies.total() == ZOMBIES // KINDER[place.broker.kind]
 
 
+@pytest.mark.wide
 def test_exactly_once_by_a_group(seed: int, place: OneBroker, version: int) -> None:
     """The copiers share the partitions; who has lost his may not commit what he copied of it."""
     records = RECORDS // 2 // KINDER[place.broker.kind]

@@ -1,17 +1,25 @@
-"""Groups of the new protocol (KIP-848) with Java 4.3.1, librdkafka and franz-go, judged by the members' own logs."""
+"""Groups of the new protocol (KIP-848) with Java 4.3.1, librdkafka and franz-go, judged by the members' own logs.
+
+They reach the broker through a proxy: for who owned what, what a member reported to it counts (`ownership`).
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from compat_tests.conftest import StartBroker
+from compat_tests.conftest import Launcher
+from compat_tests.faults.groups.beats import LISTENING, beats_of
+from compat_tests.faults.groups.check import reports_of
+from compat_tests.faults.proxy import CLIENTS, Network
+from compat_tests.overload.raw import Raw
 from compat_tests.support.groups.logged_members import (
     ConfluentMember,
     FranzMembers,
@@ -20,21 +28,21 @@ from compat_tests.support.groups.logged_members import (
     Logs,
     MemberProcess,
 )
-from compat_tests.support.groups.ownership import Kind, disorder, double_owners, problems_of, read_counts
+from compat_tests.support.groups.ownership import Kind, Sessions, disorder, double_owners, problems_of, read_counts
 from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.quick import admin_client, committed, create_topic
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
+from kpybroker.wire.messages.metadata import MetadataRequest
 
 PARTITIONS = 6
 BATCH = 60
-FRANZ = pytest.param("franz", marks=pytest.mark.wide)
-"""Go's clients are built for the wide tests only."""
-CLIENTS = ("java", "confluent", FRANZ)
 MIXED = ("java", "confluent")
+"""Go's clients are built for the wide tests only."""
 QUICK_CLASSIC = {"heartbeat_interval_ms": "300"}
 """A member of the classic protocol has a heartbeat of its own."""
 Start = Callable[..., LoggedMember]
+Judge = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +60,29 @@ def go() -> Iterator[FranzMembers]:
 
 
 @pytest.fixture
-def served(own_broker: StartBroker) -> Broker:
+def network() -> Iterator[Network]:
+    """Keeps what members report."""
+    made = Network()
+    made.listening = LISTENING
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def served(launcher: Launcher, network: Network) -> Iterator[Broker]:
     """A broker with heartbeats short enough for a test."""
-    return group_broker(own_broker)
+    started: list[Broker] = []
+
+    def start(**keys: str) -> Broker:
+        started.append(broker := launcher.unstarted(**keys))
+        broker.client_port = network.proxy(0, broker.port, CLIENTS)
+        broker.configure({"advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker.client_port}"})
+        broker.start()
+        return broker
+
+    yield group_broker(start)
+    for broker in started:
+        broker.service.kill()
 
 
 @pytest.fixture
@@ -74,6 +102,7 @@ def start(served: Broker, jvm: JavaMembers, go: FranzMembers, logs: Logs) -> Ite
         settings = {
             "bootstrap_servers": served.bootstrap,
             "group_id": "g",
+            "client_id": name,
             "group_protocol": protocol,
             "auto_offset_reset": "earliest",
             "enable_auto_commit": "false",
@@ -93,6 +122,21 @@ def start(served: Broker, jvm: JavaMembers, go: FranzMembers, logs: Logs) -> Ite
         one.close()
     for one in started:
         eventually(partial(logs.has, one.name, Kind.CLOSED), f"the end of {one.name}")
+
+
+@pytest.fixture
+def judge(served: Broker, network: Network, logs: Logs) -> Judge:
+    """`judge(flow.values)`: all that is wrong with what members of the new protocol did."""
+
+    def problems(values: list[str]) -> list[str]:
+        with Raw(("127.0.0.1", served.port)) as raw:
+            names = {topic.topic_id: topic.name for topic in raw.ask(MetadataRequest(topics=None), 12).topics}
+        beats = beats_of(list(network.exchanges), defaultdict(str, names))["g"]
+        reports = reports_of(beats, lambda _: True)
+        assert reports.keys() >= {event.member for event in logs.events if event.kind is Kind.RECORD}
+        return problems_of(logs.events, values, Sessions(None, reports=reports))
+
+    return problems
 
 
 class Flow:
@@ -127,13 +171,32 @@ def all_read(logs: Logs, flow: Flow) -> Callable[[], bool]:
     return lambda: read_counts(logs.events).keys() >= set(flow.values)
 
 
-@pytest.mark.parametrize("commit", ["sync", pytest.param("async", marks=pytest.mark.wide)])
-@pytest.mark.parametrize("protocol", ["consumer", pytest.param("classic", marks=pytest.mark.wide)])
-@pytest.mark.parametrize("client", CLIENTS)
+class Members(NamedTuple):
+    """How the members of a group are."""
+
+    client: str
+    protocol: str
+    commit: str
+
+
+@pytest.mark.parametrize(
+    "members_are",
+    [
+        pytest.param(
+            Members(client, protocol, commit),
+            id=f"{client}-{protocol}-{commit}",
+            marks=[] if client in MIXED and (protocol, commit) == ("consumer", "sync") else pytest.mark.wide,
+        )
+        for client in (*MIXED, "franz")
+        for protocol in ("consumer", "classic")
+        for commit in ("sync", "async")
+    ],
+)
 def test_three_members_come_and_go_while_records_flow(
-    served: Broker, start: Start, logs: Logs, client: str, protocol: str, commit: str
+    served: Broker, start: Start, logs: Logs, judge: Judge, members_are: Members
 ) -> None:
     """In the new protocol a commit is not refused while members come and go, so that nothing is read twice."""
+    client, protocol, commit = members_are
     create_topic(served.bootstrap, "t", PARTITIONS)
     flow = Flow(served.bootstrap, "t")
     names = [f"{client}-{number}" for number in range(3)]
@@ -145,7 +208,7 @@ def test_three_members_come_and_go_while_records_flow(
         member.close()
         eventually(settled(logs, flow, *names[number + 1 :]), f"{2 - number} members", 60)
     eventually(all_read(logs, flow), "all records", 60)
-    assert problems_of(logs.events, flow.values) == []
+    assert (judge(flow.values) if protocol == "consumer" else problems_of(logs.events, flow.values)) == []
     if protocol == "consumer":
         assert not [event for event in logs.events if event.kind is Kind.REFUSED]
         if commit == "sync":
@@ -187,7 +250,7 @@ def test_franz_go_finds_the_topics_of_a_pattern(served: Broker, start: Start, lo
 
 
 @pytest.mark.usefixtures("orders")
-@pytest.mark.parametrize("client", MIXED)
+@pytest.mark.parametrize("client", [pytest.param("java", marks=pytest.mark.wide), "confluent"])
 def test_a_pattern_follows_the_topics_there_are(served: Broker, start: Start, logs: Logs, client: str) -> None:
     """RE2's syntax; a topic that is made later is found, one that is deleted and made again starts at its beginning."""
     admin = AdminClient({"bootstrap.servers": served.bootstrap})
@@ -205,7 +268,7 @@ def test_a_pattern_follows_the_topics_there_are(served: Broker, start: Start, lo
 
 @pytest.mark.parametrize("client", MIXED)
 def test_a_static_member_keeps_its_own_and_has_its_name_alone(
-    served: Broker, start: Start, logs: Logs, client: str
+    served: Broker, start: Start, logs: Logs, judge: Judge, client: str
 ) -> None:
     create_topic(served.bootstrap, "t", PARTITIONS)
     flow = Flow(served.bootstrap, "t")
@@ -224,11 +287,11 @@ def test_a_static_member_keeps_its_own_and_has_its_name_alone(
     assert not [event for event in logs.of("steady")[heard:] if event.kind in moved and event.partitions]
     flow.write()
     eventually(all_read(logs, flow), "all records")
-    assert problems_of(logs.events, flow.values) == []
+    assert judge(flow.values) == []
 
 
 def test_a_member_that_does_not_poll_is_out_and_comes_back(
-    served: Broker, start: Start, logs: Logs, jvm: JavaMembers
+    served: Broker, start: Start, logs: Logs, judge: Judge, jvm: JavaMembers
 ) -> None:
     """It leaves when max.poll.interval.ms is over, says so when it polls again, and joins again with its id."""
     create_topic(served.bootstrap, "t", PARTITIONS)
@@ -242,12 +305,12 @@ def test_a_member_that_does_not_poll_is_out_and_comes_back(
     eventually(settled(logs, flow, "slow", "steady"), "halves again")
     flow.write()
     eventually(all_read(logs, flow), "all records")
-    assert problems_of(logs.events, flow.values) == []
+    assert judge(flow.values) == []
 
 
 @pytest.mark.parametrize("clients", [MIXED, pytest.param((*MIXED, "franz"), marks=pytest.mark.wide)], ids="+".join)
 def test_members_go_on_after_a_restart_of_the_broker(
-    served: Broker, start: Start, logs: Logs, clients: tuple[str, ...]
+    served: Broker, start: Start, logs: Logs, judge: Judge, clients: tuple[str, ...]
 ) -> None:
     create_topic(served.bootstrap, "t", PARTITIONS)
     flow = Flow(served.bootstrap, "t")
@@ -259,7 +322,7 @@ def test_members_go_on_after_a_restart_of_the_broker(
     flow.write()
     eventually(all_read(logs, flow), "the records after", 120)
     assert {client: logs.owned(client) for client in clients} == owned, "a restart moves nothing"
-    assert problems_of(logs.events, flow.values) == []
+    assert judge(flow.values) == []
     admin = admin_client(served.bootstrap)
     assert admin.describe_consumer_groups(["g"])["g"].result(timeout=120).state.name == "STABLE"
     assert disorder(logs.events) == []

@@ -176,6 +176,15 @@ def test_a_partition_that_is_to_go_to_another_is_not_free_before_the_member_repo
     assert double_owners(TO_BOTH, reporting(JOINED, report(6, {P, Q}, {P}), report(9, {P}, None))) == []
 
 
+def test_reports_count_where_no_heartbeats_are_known() -> None:
+    def reported(*reports: Report) -> Sessions:
+        return Sessions(None, reports={"a": reports})
+
+    assert len(double_owners(TO_BOTH, reported(JOINED))) == 1
+    assert double_owners(TO_BOTH, reported(JOINED, report(8, set(), {P}))) == []
+    assert double_owners(FENCED, reported()) == [], "it was fenced"
+
+
 def test_a_partition_that_the_member_keeps_is_its_own_whatever_it_reports() -> None:
     assert len(double_owners(TO_BOTH, reporting(JOINED, report(8, set(), {P, Q})))) == 1
     assert len(double_owners(TO_BOTH, reporting(JOINED, report(8, set(), None)))) == 1

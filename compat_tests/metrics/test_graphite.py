@@ -84,6 +84,7 @@ def by_mbean(report: dict[str, str]) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.wide
 def test_every_name_is_one_of_kafkas(reports: dict[str, dict[str, str]]) -> None:
     kafkas, ours = by_mbean(reports["kafka"]), by_mbean(reports["kpybroker"])
     assert len(ours) > 150

@@ -31,7 +31,8 @@ from kpybroker.wire.messages.sasl_handshake import SaslHandshakeRequest
 from tests.support.network.certificates import Authority
 from tests.support.network.ports import free_port
 
-ATTACKS: Final = 2_000
+ATTACKS: Final = 500, 2_000
+"""In `make test`, and with the wide tests: there less that is left of each would be noticed."""
 ATTACKERS: Final = 20
 HALF_OPEN_BYTES_MAX: Final = 100_000
 """Of memory, for a handshake that is under way; what OpenSSL alone takes is half of it."""
@@ -70,10 +71,16 @@ def are_ended(victim: Victim, sockets: int) -> bool:
 
 
 @pytest.fixture
+def attacks(request: pytest.FixtureRequest) -> int:
+    """How many there are."""
+    return ATTACKS[bool(request.config.getoption("--all-versions"))]
+
+
+@pytest.fixture
 def descriptors() -> Iterator[None]:
     """Enough for this process's ends of the connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, ATTACKS + 1_000)), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, max(ATTACKS) + 1_000)), hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -86,15 +93,15 @@ def descriptors() -> Iterator[None]:
         for how in HalfOpen
     ],
 )
-def test_half_open_handshakes_end_and_leave_nothing(attacked: Attacked, how: HalfOpen) -> None:
+def test_half_open_handshakes_end_and_leave_nothing(attacked: Attacked, attacks: int, how: HalfOpen) -> None:
     victim, address, context = attacked
     victim.is_unharmed()
     victim.reset_peak()
     before, sockets = victim.rss, victim.open_sockets
     with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(half_open(address, context, how)) for _ in range(ATTACKS)]
+        clients = [stack.enter_context(half_open(address, context, how)) for _ in range(attacks)]
         victim.is_unharmed()
-        assert victim.peak_rss - before < ATTACKS * HALF_OPEN_BYTES_MAX
+        assert victim.peak_rss - before < attacks * HALF_OPEN_BYTES_MAX
         # They say nothing more, and it is the broker that ends them.
         eventually(lambda: are_ended(victim, sockets), "the broker ends them", HANDSHAKE_S_MAX + DEADLINE_S)
         assert all(client.is_closed() for client in clients)
@@ -118,7 +125,7 @@ def test_a_handshake_may_not_be_long(attacked: Attacked) -> None:
     victim.is_unharmed()
 
 
-def test_wrong_logins_leave_nothing(attacked: Attacked) -> None:
+def test_wrong_logins_leave_nothing(attacked: Attacked, attacks: int) -> None:
     victim, address, context = attacked
     victim.is_unharmed()
     sockets = victim.open_sockets
@@ -131,10 +138,10 @@ def test_wrong_logins_leave_nothing(attacked: Attacked) -> None:
         with ThreadPoolExecutor(ATTACKERS) as attackers:  # each waits for the delay of its refusal
             return Counter(attackers.map(one, range(count)))
 
-    attack(ATTACKS // 10)  # what is made once
+    attack(attacks // 10)  # what is made once
     victim.reset_peak()
     before = victim.rss
-    responses = attack(ATTACKS)
+    responses = attack(attacks)
     assert {code for code, _ in responses} == {ErrorCode.SASL_AUTHENTICATION_FAILED}, responses
     assert len(responses) == len(MECHANISMS), "a user that does not exist is refused like one that does"
     eventually(lambda: are_ended(victim, sockets), "all connections have ended")

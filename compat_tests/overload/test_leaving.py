@@ -117,7 +117,11 @@ def _sync(address: tuple[str, int]) -> bytes:
 
 
 @pytest.mark.parametrize("shortcuts", ["all", pytest.param("none", marks=pytest.mark.wide)])
-@pytest.mark.parametrize("asks", [_fetch, _fetch_and_more, _join, _sync], ids=lambda asks: asks.__name__.strip("_"))
+@pytest.mark.parametrize(
+    "asks",
+    [_fetch, _join, *(pytest.param(asks, marks=pytest.mark.wide) for asks in (_fetch_and_more, _sync))],
+    ids=lambda asks: asks.__name__.strip("_"),
+)
 def test_thousands_that_wait_and_leave_keep_no_descriptors(
     own_broker: StartBroker, asks: Callable[[tuple[str, int]], bytes], shortcuts: str
 ) -> None:
@@ -191,7 +195,12 @@ def _has_response(raw: Raw) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("kind", "count", "pipelined"), [("metadata", 200, 500), ("fetch", 200, 1), ("offsets", 100, 5)]
+    ("kind", "count", "pipelined"),
+    [
+        ("metadata", 200, 500),
+        pytest.param("fetch", 200, 1, marks=pytest.mark.wide),
+        pytest.param("offsets", 100, 5, marks=pytest.mark.wide),
+    ],
 )
 def test_a_crowd_is_served_and_so_is_everyone_else(
     own_broker: StartBroker, kind: str, count: int, pipelined: int

@@ -25,8 +25,10 @@ import trio.lowlevel
 from compat_tests.overload.frames.large import large_frames
 from compat_tests.overload.test_hostile import FALSE_TIMESTAMP, TOPICS, batch_around, tiny_records
 from kpybroker.broker.app import Broker
+from kpybroker.broker.cluster.streams_topics import StreamsTopics
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
 from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
+from kpybroker.broker.handlers.streams_groups.streams_group_heartbeat import TOPOLOGY_SIZE_MAX
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.requests.served.apis import SERVED
 from kpybroker.cli import garbage
@@ -37,14 +39,17 @@ from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.storage.log.append import COORDINATOR, ProducedBatches
 from kpybroker.system import IS_PORTABLE
 from kpybroker.wire.api import API_INFO, ApiKey
+from kpybroker.wire.codec import encode
 from kpybroker.wire.compression import Codec, compress
 from kpybroker.wire.errors import ErrorCode, ProtocolError
+from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.messages.produce import ProduceRequest
+from kpybroker.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import encode_message
 from tests.support.brokers.running_broker import CLIENT, ask, create_topic, running_broker
@@ -77,6 +82,20 @@ SLOWEST = frozenset(
     )
 )
 """A hundred thousand distinct elements take seconds of work in turns. INCREMENTAL_ALTER_CONFIGS, the slowest, stays."""
+SETTLED = frozenset(
+    (
+        *(ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.DELETE_RECORDS),
+        *(ApiKey.DELETE_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_STATE, ApiKey.DESCRIBE_CLIENT_QUOTAS),
+        *(ApiKey.DESCRIBE_GROUPS, ApiKey.DESCRIBE_LOG_DIRS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_TRANSACTIONS),
+        *(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, ApiKey.INITIALIZE_SHARE_GROUP_STATE, ApiKey.LEAVE_GROUP),
+        *(ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.OFFSET_DELETE, ApiKey.READ_SHARE_GROUP_STATE),
+        *(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.STREAMS_GROUP_DESCRIBE),
+        *(ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.STOP_REPLICA, ApiKey.TXN_OFFSET_COMMIT, ApiKey.UPDATE_FEATURES),
+    )
+)
+"""`make test` has others with the same loops, `make attacks` these too. A new API is not among them."""
+EQUAL = frozenset((ApiKey.FETCH, ApiKey.METADATA, ApiKey.OFFSET_COMMIT, ApiKey.PRODUCE))
+"""Equal elements are sent to these in `make test`, and to all in `make attacks` and `make bench-loop`."""
 WALKED = ("compacted", "recompressed", "opaque")
 
 Input = Callable[[Broker], Awaitable[None]]
@@ -190,7 +209,10 @@ def check(directory: Path, inputs: dict[str, Input], held_s_max: float) -> None:
     assert [(name, held) for name, held in slow if held > held_s_max] == []
 
 
-@pytest.mark.parametrize("key", SERVED, ids=lambda key: str(key.name))
+@pytest.mark.parametrize(
+    "key",
+    [pytest.param(key, id=key.name, marks=[] if key in EQUAL else pytest.mark.wide) for key in SERVED],
+)
 def test_many_elements(tmp_path: Path, held_s_max: float, key: ApiKey) -> None:
     frames = list(large_frames(API_INFO[key], SERVED[key][1], ELEMENTS))
     check(tmp_path, {f"{key.name} {number}": frame_input(frame) for number, frame in enumerate(frames)}, held_s_max)
@@ -198,7 +220,7 @@ def test_many_elements(tmp_path: Path, held_s_max: float, key: ApiKey) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    [pytest.param(key, id=key.name, marks=[pytest.mark.wide] if key in SLOWEST else []) for key in SERVED],
+    [pytest.param(key, id=key.name, marks=[pytest.mark.wide] if key in SLOWEST | SETTLED else []) for key in SERVED],
 )
 def test_many_distinct_elements(tmp_path: Path, held_s_max: float, key: ApiKey) -> None:
     """No two of them equal, below a topic that exists: to look for each among the others would take minutes."""
@@ -383,3 +405,73 @@ def test_ten_thousand_partitions(tmp_path: Path, held_s_max: float) -> None:
             return await held_s(broker, lives_and_dies, held_s_max)
 
     assert trio.run(run) <= held_s_max
+
+
+Heartbeat = StreamsGroupHeartbeatRequest
+WIDEST: dict[str, Callable[[int], list[Heartbeat.Subtopology]]] = {
+    "sources": lambda size: [subtopology("0", [f"none-{n}" for n in range(size - 1)])],
+    "subtopologies": lambda size: [subtopology(str(n), ["in"]) for n in range(size // 2)],
+    "changelogs": lambda size: [
+        subtopology("0", ["in"], state_changelog_topics=[Heartbeat.TopicInfo(name=f"c{n}") for n in range(size - 2)])
+    ],
+    "a chain, the last first": lambda size: [
+        subtopology(
+            f"{n:04}",
+            [] if n < size // 3 - 1 else ["in"],
+            repartition_sink_topics=[f"r{n}"],
+            repartition_source_topics=[Heartbeat.TopicInfo(name=f"r{n + 1}")] if n < size // 3 - 1 else [],
+        )
+        for n in range(size // 3)
+    ],
+    "copartitioned": lambda size: [
+        subtopology("0", ["in"], repartition_sink_topics=[f"r{n}" for n in range(size // 3 - 1)]),
+        subtopology(
+            "1",
+            [],
+            repartition_source_topics=[Heartbeat.TopicInfo(name=f"r{n}", partitions=1) for n in range(size // 3 - 1)],
+            copartition_groups=[
+                Heartbeat.CopartitionGroup(repartition_source_topics=[n]) for n in range(size // 3 - 1)
+            ],
+        ),
+    ],
+}
+"""Topologies as large as they may be."""
+
+
+def subtopology(name: str, sources: list[str], **fields: Any) -> Heartbeat.Subtopology:
+    return Heartbeat.Subtopology(subtopology_id=name, source_topics=sources, **fields)
+
+
+def join_of(group: str, subtopologies: list[Heartbeat.Subtopology]) -> bytes:
+    header = RequestHeader(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 7, "test")
+    none: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+    topology = Heartbeat.Topology(epoch=0, subtopologies=subtopologies)
+    joins = Heartbeat(
+        group_id=group, member_id="m", rebalance_timeout_ms=60_000, process_id="p", topology=topology, **none
+    )
+    return encode_request_header(header) + encode(joins, 0)
+
+
+@pytest.mark.parametrize("kind", WIDEST)
+def test_the_largest_topologies(tmp_path: Path, held_s_max: float, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Of streams groups; no internal topic is made of it."""
+    monkeypatch.setattr(StreamsTopics, "create", lambda *_: None)
+    frames = [join_of(f"g{number}", WIDEST[kind](TOPOLOGY_SIZE_MAX)) for number in range(TRIES)]
+    groups = iter(range(TRIES))
+
+    async def join(broker: Broker) -> None:
+        await broker.dispatcher.respond(bytearray(frames[next(groups)]), CLIENT)
+
+    async def run() -> float:
+        async with running_broker(tmp_path, topics=["in"], offsets_topic_num_partitions="1") as broker:
+            await ask(broker, FindCoordinatorRequest(key_type=0, coordinator_keys=["g0"]), 4)
+            await partitions_loaded(broker.groups.partitions)
+            held = await held_s(broker, join, held_s_max)
+            group = broker.groups.shard_for("g0").machine.groups["g0"].streams
+            assert group is not None
+            assert group.topology is not None, "it is in the log"
+            return held
+
+    held = trio.run(run)
+    print(f"{held * 1000:.0f} ms")
+    assert held <= held_s_max

@@ -23,7 +23,7 @@ from compat_tests.packaging.pythons import ROOT
 PAGE: Final = ROOT / "docs" / "internals" / "packages.md"
 BEGIN: Final = "<!-- written by python -m compat_tests.packaging.sizes: begin -->"
 END: Final = "<!-- written by python -m compat_tests.packaging.sizes: end -->"
-FOR_CONTRIBUTORS: Final = ("test", "docs", "lint")
+FOR_CONTRIBUTORS: Final = ("test", "fuzz", "docs", "lint")
 MB: Final = 1_000_000
 
 

@@ -138,7 +138,10 @@ def imported(file: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("version", pythons.VERSIONS)
+@pytest.mark.parametrize(
+    "version",
+    [pytest.param(one, marks=[] if one == pythons.VERSIONS[-1] else pytest.mark.wide) for one in pythons.VERSIONS],
+)
 def test_it_works_in_a_fresh_environment(built: Built, version: str, tmp_path: Path) -> None:
     smoke_test([str(built.wheel)], version, tmp_path)
 
@@ -149,6 +152,7 @@ def test_a_requirement_is_fixed_to_its_lower_bound() -> None:
         environments.lowest(["e<2"])
 
 
+@pytest.mark.wide
 def test_it_works_with_the_lowest_versions_of_its_dependencies(built: Built, tmp_path: Path) -> None:
     lowest = environments.lowest(environments.dependencies())
     smoke_test([str(built.wheel), *lowest], pythons.VERSIONS[0], tmp_path)

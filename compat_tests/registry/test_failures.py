@@ -74,6 +74,7 @@ def stored(instance: Instance) -> dict[str, int]:
     return {one["subject"]: one["id"] for one in found}
 
 
+@pytest.mark.wide
 def test_a_broker_that_is_killed_loses_nothing_that_was_acknowledged(own_broker: StartBroker, start: Start) -> None:
     broker = own_broker(group_initial_rebalance_delay_ms="0")
     first, second = start(broker.bootstrap, 15), start(broker.bootstrap, 15)

@@ -45,6 +45,8 @@ SERVED = {
     "cp-kafka-zookeeper-three": 3,
 }
 """File -> its brokers."""
+OF_MAKE_TEST = {"apache-plain", "bitnami-kraft", "cp-kafka-zookeeper-three"}
+"""One of each image; one of KRaft, and one of ZooKeeper with three brokers."""
 VOTERS = "controller.quorum.voters names 3 nodes"
 OTHER_CONTROLLER = "process.roles=broker describes a broker whose KRaft controller is another node"
 REFUSED = {
@@ -115,7 +117,9 @@ def running(machine: Machine, name: str, service: Mapping[str, Any]) -> Iterator
             assert process.wait(DEADLINE_S) == 0, log_file.read_text()
 
 
-@pytest.mark.parametrize("file", SERVED)
+@pytest.mark.parametrize(
+    "file", [pytest.param(file, marks=[] if file in OF_MAKE_TEST else pytest.mark.wide) for file in SERVED]
+)
 def test_a_client_outside_the_containers_is_served(file: str, launcher: Launcher, tmp_path: Path) -> None:
     machine = Machine(tmp_path, launcher.zookeeper(f"compose-{file}") if "zookeeper" in file else "")
     with ExitStack() as stack:

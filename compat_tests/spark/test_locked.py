@@ -57,7 +57,7 @@ class Door(NamedTuple):
         return name
 
 
-@pytest.fixture(params=list(DOORS))
+@pytest.fixture(params=["scram", *(pytest.param(name, marks=pytest.mark.wide) for name in DOORS if name != "scram")])
 def door(request: pytest.FixtureRequest, locked: Locked) -> Door:
     return Door(locked, locked.caller(request.param.partition("-")[0]), DOORS[request.param])
 

@@ -115,7 +115,7 @@ def updates(count: int, keys: int, generation: str) -> list[tuple[str, str]]:
     return [(f"key-{n % keys}", f"{generation} {n} {PADDING}") for n in range(count)]
 
 
-@pytest.mark.parametrize("codec", ["none", "zstd"])
+@pytest.mark.parametrize("codec", [pytest.param("none", marks=pytest.mark.wide), "zstd"])
 def test_the_last_value_of_every_key_stays_at_its_offset(own_broker: StartBroker, codec: str) -> None:
     broker = start(own_broker)
     quick.create_topic(broker.bootstrap, "table", **COMPACTED)

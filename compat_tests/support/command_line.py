@@ -6,9 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from compat_tests.deps import ROOT
+from compat_tests.support.machine.forks import COMMANDS, can_fork, forks
+from compat_tests.support.services import QUICK_JVMS
 from compat_tests.support.tools import Result, run_process
 
 DEADLINE_S = 120.0
@@ -26,8 +31,12 @@ class CommandLine:
 
     def run(self, *arguments: str, stdin: str | bytes | None = None, code: int | None = 0) -> Result:
         """Run a command to its end; `code` is the exit code it must have, None for any."""
-        command = [sys.executable, "-m", "kpybroker", *arguments]
-        result = run_process(command, stdin, check=False, deadline_s=DEADLINE_S, env=self.environment)
+        environment = {**os.environ, "KPYBROKER_BOOTSTRAP_SERVERS": self.bootstrap}
+        if QUICK_JVMS in environment and can_fork(environment, COMMANDS):
+            result = _forked(arguments, stdin, environment)
+        else:
+            command = [sys.executable, "-m", "kpybroker", *arguments]
+            result = run_process(command, stdin, check=False, deadline_s=DEADLINE_S, env=self.environment)
         assert code is None or result.code == code, str(result)
         assert "Traceback" not in result.err, str(result)
         return result
@@ -45,3 +54,23 @@ class CommandLine:
             env={**os.environ, **self.environment},
             **options,
         )
+
+
+def _forked(arguments: Sequence[str], stdin: str | bytes | None, environment: Mapping[str, str]) -> Result:
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(stdin.encode() if isinstance(stdin, str) else stdin or b"")
+        given.seek(0)
+        descriptors = [file.fileno() for file in (out, err, given)]
+        process = forks(COMMANDS).start(arguments, Path.cwd(), environment, *descriptors)
+        try:
+            code = process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = -1
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    result = Result(["kpybroker", *arguments], code, *texts)
+    assert process.returncode is not None, f"no end within {DEADLINE_S} s: {result}"
+    return result

@@ -14,13 +14,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import IO, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from compat_tests.deps import ROOT
 from compat_tests.support.machine.class_archives import keep_classes, server_options
+from compat_tests.support.machine.forks import Forked, can_fork, forks
 from compat_tests.support.quick import admin_client
 from compat_tests.support.tools import argument_file, quick_options
 from compat_tests.support.waiting import eventually
@@ -39,7 +40,7 @@ S = TypeVar("S", bound="Startable")
 
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-broker.properties"
 QUICK_JVMS = "COMPAT_QUICK_JVMS"
-"""Set where Kafka and ZooKeeper are needed for seconds, as in tests: they start as tools do."""
+"""Set where Kafka and ZooKeeper are needed for seconds, as in tests: they start as tools do. Brokers of ours fork."""
 KAFKA_VERSION = "COMPAT_KAFKA_VERSION"
 """The release in whose place brokers of ours are. Not set: they serve everything, with the newest features."""
 AS_KAFKA_3_9 = {"kpybroker.kafka.version": "3.9"}
@@ -65,13 +66,17 @@ def started(what: S) -> Iterator[S]:
 class Service:
     """One background process with its output in a file."""
 
-    def __init__(self, name: str, command: list[str], directory: Path, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, command: list[str], directory: Path, env: dict[str, str] | None = None, *, forks: bool = False
+    ) -> None:
+        """`forks`: the command is `kpybroker`, and in tests a fork of a process that has imported it will do."""
         self.name = name
         self.command = command
         self.directory = directory
         self.log_file = directory / f"{name}.log"
         self._env = {**os.environ, **(env or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._forks = forks
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self._log_start = 0
 
     @property
@@ -94,14 +99,7 @@ class Service:
         assert not self.running, f"{self.name} runs already"
         self._log_start = self.log_file.stat().st_size if self.log_file.exists() else 0
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*DIES_WITH_PARENT, *self.command],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.directory,
-                env=self._env,
-            )
+            self._process = self._begin(log)
 
         def is_ready() -> bool:
             if not self.running:
@@ -113,6 +111,18 @@ class Service:
         except AssertionError:
             self.kill()
             raise AssertionError(f"{self.name} was not ready in {START_DEADLINE_S} s:\n{self.tail()}") from None
+
+    def _begin(self, log: IO[bytes]) -> subprocess.Popen[bytes] | Forked:
+        if self._forks and QUICK_JVMS in os.environ and can_fork(self._env):
+            return forks().start(self.command[1:], self.directory, self._env, log.fileno())
+        return subprocess.Popen(
+            [*DIES_WITH_PARENT, *self.command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=self.directory,
+            env=self._env,
+        )
 
     def stop(self) -> int:
         """SIGTERM, then wait for the end; returns the exit code. One that does not end is killed, and that fails."""
@@ -281,7 +291,8 @@ class Broker:
             command = jvm("kafka.Kafka", str(self.config_file), options=[*sizes, *_server_options(KAFKA, options)])
         else:
             command = [str(kpybroker_executable()), "server", str(self.config_file)]
-        self.service = Service(kind, command, directory, {"KAFKA_OPTS": " ".join(options)} if options else None)
+        env = {"KAFKA_OPTS": " ".join(options)} if options else None
+        self.service = Service(kind, command, directory, env, forks=kind == "kpybroker")
 
     @property
     def bootstrap(self) -> str:

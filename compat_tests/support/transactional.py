@@ -24,9 +24,10 @@ OF_VERSION_2 = ("java-4.3.1", FRANZ)
 """Libraries whose transactions are of version 2 where the broker has them."""
 
 
-def parameters(libraries: Iterable[str]) -> list[Any]:
-    """Of tests: franz-go is brought for wide ones alone."""
-    return [pytest.param(library, marks=pytest.mark.wide) if library == FRANZ else library for library in libraries]
+def parameters(libraries: Iterable[str], wide: Iterable[str] = ()) -> list[Any]:
+    """Of tests: franz-go is brought for wide ones alone, and so are those in `wide`."""
+    left_out = {FRANZ, *wide}
+    return [pytest.param(library, marks=pytest.mark.wide) if library in left_out else library for library in libraries]
 
 
 class Failed(Exception):

@@ -15,6 +15,7 @@ from tests.support.programs.pytest_runs import run_pytest
 Start = Callable[[Path], AbstractContextManager[str]]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "start", [pytest.param(kafka_3, id="3.9.1", marks=pytest.mark.wide), pytest.param(kafka_4, id="4.3.1")]
 )

@@ -56,8 +56,19 @@ def aiokafka(broker: Broker) -> list[bytes | None]:
     return asyncio.run(asyncio.wait_for(run(), 60))
 
 
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("client", [confluent, kafka_python, aiokafka], ids=lambda client: str(client.__name__))
+@pytest.mark.parametrize(
+    ("client", "release"),
+    [
+        pytest.param(
+            client,
+            release,
+            id=f"{client.__name__}-{release}",
+            marks=[] if client is confluent or release == OLDEST_OF_CONFLUENT else pytest.mark.wide,
+        )
+        for client in (confluent, kafka_python, aiokafka)
+        for release in RELEASES
+    ],
+)
 def test_a_client_does_with_what_the_release_serves(
     own: Broker, client: Callable[[Broker], list[bytes | None]], release: Release
 ) -> None:

@@ -85,7 +85,7 @@ def test_a_leader_that_moves_under_its_clients_costs_nothing(cluster: Cluster) -
     traffic.stop()
 
 
-@pytest.mark.parametrize("how", ["kill", "stop"])
+@pytest.mark.parametrize("how", ["kill", pytest.param("stop", marks=pytest.mark.wide)])
 def test_a_broker_that_ends_and_returns_loses_nothing_that_all_had(cluster: Cluster, how: str) -> None:
     traffic = Traffic(cluster)
     for broker in (0, 1, 2):
@@ -97,6 +97,7 @@ def test_a_broker_that_ends_and_returns_loses_nothing_that_all_had(cluster: Clus
     traffic.stop()
 
 
+@pytest.mark.wide
 def test_a_paused_broker_leaves_the_isr_and_returns(cluster: Cluster) -> None:
     traffic = Traffic(cluster)
     leader = partition(cluster).leader
@@ -129,6 +130,7 @@ def test_a_leader_that_is_cut_off_from_everything_but_clients_acknowledges_nothi
     traffic.stop()
 
 
+@pytest.mark.wide
 def test_brokers_that_cannot_reach_each_other_stop_writes_and_nothing_else(cluster: Cluster) -> None:
     traffic = Traffic(cluster)
     cluster.partition([0], [1], [2])
@@ -138,6 +140,7 @@ def test_brokers_that_cannot_reach_each_other_stop_writes_and_nothing_else(clust
     traffic.stop()
 
 
+@pytest.mark.wide
 def test_the_controllers_session_ends(cluster: Cluster) -> None:
     traffic = Traffic(cluster)
     for _ in range(3):
@@ -199,6 +202,7 @@ def test_acks_all_waits_for_the_isr_and_for_a_follower_that_lags(cluster: Cluste
     assert producer.flush(60) == 0
 
 
+@pytest.mark.wide
 def test_a_broker_is_added_and_another_one_removed_under_way(cluster: Cluster) -> None:
     traffic = Traffic(cluster)
     node = cluster.add_broker()

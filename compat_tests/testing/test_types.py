@@ -95,7 +95,9 @@ def pyright(project: Path) -> Errors:
     return found
 
 
-@pytest.mark.parametrize("checker", [mypy, pyright], ids=lambda checker: str(checker.__name__))
+@pytest.mark.parametrize(
+    "checker", [pytest.param(mypy, id="mypy"), pytest.param(pyright, id="pyright", marks=pytest.mark.wide)]
+)
 def test_wrong_calls_are_errors_before_the_run(tmp_path: Path, checker: Callable[[Path], Errors]) -> None:
     (tmp_path / "pyproject.toml").write_text(PYPROJECT)
     shutil.copy(SAMPLE, tmp_path)

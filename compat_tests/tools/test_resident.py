@@ -27,6 +27,8 @@ NOT_IN = {
 }
 ENDLESS = {"replica-verification"}
 EACH = [(version, tool) for version in VERSIONS for tool in sorted(set(MAIN_CLASSES) - NOT_IN[version] - ENDLESS)]
+OF_MAKE_TEST = {"configs", "console-producer", "consumer-groups", "dump-log", "topics", "verifiable-consumer"}
+"""Of each kind one: what asks, what reads standard input, what prints options, and what has threads of its own."""
 JAVAC = "com.sun.tools.javac.Main"
 """Not one of Kafka's: it ends by System.exit."""
 
@@ -87,7 +89,13 @@ def without_numbers(result: Result) -> tuple[int, list[str], list[str]]:
     return result.code, out, err
 
 
-@pytest.mark.parametrize(("version", "tool"), EACH, ids=map("-".join, EACH))
+@pytest.mark.parametrize(
+    ("version", "tool"),
+    [
+        pytest.param(*each, id="-".join(each), marks=[] if each[1] in OF_MAKE_TEST else pytest.mark.wide)
+        for each in EACH
+    ],
+)
 def test_a_tool_says_what_it_says_in_a_process_of_its_own(
     broker: Broker, made: str, tmp_path: Path, version: str, tool: str
 ) -> None:

@@ -109,7 +109,9 @@ def tree_after_the_scenario(kind: str, directory: Path, ensemble: Ensemble) -> d
     return running | {f"{path} (stopped)": znode for path, znode in stopped.items()}
 
 
-@pytest.mark.parametrize("access", [open_to_all, pytest.param(with_digest, marks=pytest.mark.wide), with_certificates])
+@pytest.mark.parametrize(
+    "access", [*(pytest.param(one, marks=pytest.mark.wide) for one in (open_to_all, with_digest)), with_certificates]
+)
 def test_the_tree_is_kafkas(request: pytest.FixtureRequest, tmp_path: Path, access: Callable[[Path], Any]) -> None:
     kind = request.config.getoption("--broker")
     with access(tmp_path) as ensemble:

@@ -17,6 +17,7 @@ import re
 import textwrap
 import types
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ def is_public(cls: type | None, function: Any) -> bool:
     return KINDS in vars(function) or function.__name__ in VALUES
 
 
+@cache
 def names() -> dict[str, str]:
     """What code may say -> the object of the reference: `assert_lag`, `Brokers.assert_lag`, `Broker`."""
     found: dict[str, str] = {}

@@ -17,6 +17,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 GROUP_VERSION: Final = "group.version"
+CONSUMER_GROUPS_FROM: Final = 1
+"""The level of `group.version` that has consumer groups, and the rules of Kafka 4 for all groups."""
 TRANSACTION_VERSION: Final = "transaction.version"
 SHARE_VERSION: Final = "share.version"
 STREAMS_VERSION: Final = "streams.version"

@@ -49,7 +49,10 @@ def test_a_key_without_listener_and_mechanism_is_not_used(file: dict[str, str]) 
     [
         ({}, "there is no JAAS file with sasl_plaintext.KafkaServer or KafkaServer"),
         ({"kpybroker.jaas.config.file": "/no/such/file"}, "the JAAS file /no/such/file cannot be read: No such file"),
-        ({KEY: "a.B required"}, f"malformed JAAS configuration: {KEY}: line 1: an option of a.B or `;` expected"),
+        (
+            {KEY: "a.B required"},
+            f"malformed JAAS configuration: {KEY}: line 1: an option of the login module or `;` expected",
+        ),
         ({KEY: ""}, "contains 0 login modules, should be 1 module"),
         ({KEY: "a.B required; c.D required;"}, "contains 2 login modules, should be 1 module"),
     ],

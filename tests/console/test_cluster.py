@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kpybroker.client.connect.settings import Settings
 from kpybroker.console.queries import storage
 from kpybroker.console.web.live import Notes
 from kpybroker.testing import Broker
@@ -34,8 +34,8 @@ def test_the_worst_partition_is_first_and_a_broker_that_is_down_is_named(monkeyp
     metadata = SimpleNamespace(
         brokers={1: None, 2: None}, topics={name: SimpleNamespace(partitions={0: one}) for name, one in topics.items()}
     )
-    cluster: Any = SimpleNamespace(metadata=lambda: metadata, settings=None)
-    monkeypatch.setattr(storage, "WireCluster", _NoWire)
+    no_brokers = SimpleNamespace(nodes={}, controller_id=-1)
+    cluster: Any = SimpleNamespace(metadata=lambda: metadata, wire=lambda: nullcontext(no_brokers))
     replica = {"topic": "behind", "partition": 0, "broker": 2, "offset_lag": 7, "size": 1}
     monkeypatch.setattr(storage, "log_dir_rows", lambda *_: ([], [replica, {**replica, "offset_lag": 0}]))
     found = storage.replication(cluster, Notes())
@@ -46,17 +46,6 @@ def test_the_worst_partition_is_first_and_a_broker_that_is_down_is_named(monkeyp
         (3, False, 0, 2),
     ]
     assert found.behind == [replica]
-
-
-class _NoWire:
-    def __init__(self, settings: Settings) -> None:
-        self.nodes: dict[int, Any] = {}
-        self.controller_id = -1
-
-    def __enter__(self) -> _NoWire:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def test_log_directories_and_the_largest_replicas(client: MakeClient) -> None:

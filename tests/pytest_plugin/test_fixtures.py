@@ -174,7 +174,10 @@ def test_a_broker_of_its_own(kafka_broker_factory):
 SECURED_INI = "kafka_broker_tls = true\nkafka_broker_sasl = scram\n"
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2", "--dist", "load")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers",
+    [pytest.param((), id="alone", marks=pytest.mark.wide), pytest.param(("-n", "2", "--dist", "load"), id="xdist")],
+)
 def test_brokers_have_tls_and_logins_where_the_settings_say_so(tmp_path: Path, workers: tuple[str, ...]) -> None:
     run = run_pytest(tmp_path, SECURED.format(count=3), *workers, ini=SECURED_INI)
     assert run.counts["passed"] == 4, run.output
@@ -310,7 +313,9 @@ ASYNC_PLUGINS = {
 }
 
 
-@pytest.mark.parametrize("plugin", ASYNC_PLUGINS)
+@pytest.mark.parametrize(
+    "plugin", [pytest.param(one, marks=[] if one == "anyio" else pytest.mark.wide) for one in ASYNC_PLUGINS]
+)
 def test_coroutines_use_the_same_fixtures(tmp_path: Path, plugin: str) -> None:
     """With pytest-asyncio and pytest-trio; anyio runs each test on both loops. All of them are there."""
     head, fixture = ASYNC_PLUGINS[plugin]

@@ -12,8 +12,10 @@ from kpybroker.testing import Broker
 from tests.support.programs.planted import FAILING, OURS, PASSING, PLANTED, outcomes
 from tests.support.programs.pytest_runs import run_pytest
 
+WORKERS = [pytest.param((), id="alone", marks=pytest.mark.wide), pytest.param(("-n", "2"), id="xdist")]
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+
+@pytest.mark.parametrize("workers", WORKERS)
 def test_tests_fail_alone_and_what_needs_our_broker_is_skipped_by_name(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
@@ -34,7 +36,7 @@ def test_on_our_broker_the_same_tests_fail(tmp_path: Path) -> None:
     assert outcomes(run.output) == {**FAILING, **PASSING, **dict.fromkeys(OURS, "PASSED")}, run.output
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_cluster_that_does_not_respond_ends_the_run_once_in_two_lines(
     tmp_path: Path, workers: tuple[str, ...]
 ) -> None:

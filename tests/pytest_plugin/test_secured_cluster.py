@@ -71,7 +71,9 @@ def test_a_suite_runs_with_the_file_of_a_client(tmp_path: Path, secured: Broker,
     assert run.code == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param((), id="alone", marks=pytest.mark.wide), pytest.param(("-n", "2"), id="xdist")]
+)
 def test_each_library_logs_in(tmp_path: Path, secured: Broker, file: Path, workers: tuple[str, ...]) -> None:
     """The file names the cluster, too; its path is one of the run's directory."""
     file.write_text(f"{file.read_text()}\nbootstrap.servers={secured.bootstrap_servers}\n")

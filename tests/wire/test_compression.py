@@ -23,6 +23,7 @@ from kpybroker.wire.compression import (
     has_linked_lz4_blocks,
 )
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from tests.support.examples import examples
 from tests.wire import bombs
 
 LIMIT = 1 << 20
@@ -139,7 +140,7 @@ def test_zstd_without_a_content_size_is_read() -> None:
 
 @pytest.mark.parametrize(("codec", "magic"), [pair for pair in CODEC_MAGICS if pair[0] is not Codec.NONE])
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_damaged_input_raises_nothing_but_kafka_errors(codec: Codec, magic: int, data: st.DataObject) -> None:
     compressed = bytearray(compress(codec, b"a sentence, another sentence, " * 40, magic=magic))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -150,7 +151,7 @@ def test_damaged_input_raises_nothing_but_kafka_errors(codec: Codec, magic: int,
 
 @pytest.mark.parametrize(("codec", "magic"), [pair for pair in CODEC_MAGICS if pair[0] is not Codec.NONE])
 @given(noise=st.binary(max_size=200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_noise_raises_nothing_but_kafka_errors(codec: Codec, magic: int, noise: bytes) -> None:
     assert outcome(codec, noise, magic) <= LIMIT
 

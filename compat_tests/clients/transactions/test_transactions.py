@@ -23,7 +23,9 @@ from kpybroker.wire.records.builder import BatchFields, build_batch
 
 WORKERS = ROOT / "compat_tests" / "workers"
 READERS = ("confluent", "kafka-python", "aiokafka", "java")
-WITH_OFFSETS = tuple(library for library in LIBRARIES if library != FRANZ)
+OTHERS = ("kafka-python", "aiokafka", "java-3.9.1")
+"""They commit and abort in `make test`, and the rest in the wide tests."""
+WITH_OFFSETS = parameters((library for library in LIBRARIES if library != FRANZ), wide=OTHERS)
 
 MakeTopic = Callable[..., str]
 StartBroker = Callable[..., Broker]
@@ -68,7 +70,7 @@ def test_commit_and_abort(broker: Broker, topic: MakeTopic, begin: Begin, librar
     eventually(lambda: visible(broker.bootstrap, place, 1) == ["c1"], "its other partition")
 
 
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("reader", parameters(READERS, wide=OTHERS))
 def test_readers_of_committed_data(broker: Broker, topic: MakeTopic, begin: Begin, reader: str) -> None:
     """Aborted batches before, between and after, and one that is still open."""
     place = topic()
@@ -136,7 +138,7 @@ def test_a_reader_never_sees_what_is_not_committed(broker: Broker, topic: MakeTo
 # --- fencing
 
 
-@pytest.mark.parametrize("library", parameters(LIBRARIES))
+@pytest.mark.parametrize("library", parameters(LIBRARIES, wide=OTHERS))
 def test_a_zombie_is_fenced(broker: Broker, topic: MakeTopic, begin: Begin, library: str) -> None:
     place = topic()
     zombie = begin(library)
@@ -290,6 +292,7 @@ def test_kafka_transactions_lists_and_describes(
     assert (described["TransactionState"], described.get("TopicPartitions", "")) == ("CompleteCommit", "")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_hanging_transaction_is_found_and_aborted(own_broker: StartBroker, version: str) -> None:
     """A batch of a transaction that no coordinator knows of: before KIP-890 a late retry could leave one."""

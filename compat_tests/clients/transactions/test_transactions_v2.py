@@ -117,7 +117,7 @@ def test_java_of_kafka_4_adds_by_writing_and_bumps_at_every_end(broker: Broker, 
     assert (found["EndTxn", 5], found["InitProducerId", 5]) == (10, 1)
 
 
-@pytest.mark.parametrize("library", parameters(LIBRARIES))
+@pytest.mark.parametrize("library", parameters(LIBRARIES, wide=["kafka-python", "aiokafka"]))
 @pytest.mark.parametrize("level", [0, pytest.param(1, marks=pytest.mark.wide), 2])
 def test_each_client_at_each_level(broker: Broker, begin: Begin, level: int, library: str) -> None:
     """In the version that both know: what is committed is read, what is aborted is in the log and is not."""
@@ -174,6 +174,7 @@ def test_franz_copies_at_each_level(broker: Broker, begin: Begin, level: int) ->
     assert bool(asked(broker, "AddOffsetsToTxn")) is (level < 2)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("other", parameters(["confluent", FRANZ]))
 def test_clients_of_both_versions_in_turn_on_one_transactional_id(broker: Broker, begin: Begin, other: str) -> None:
     """Each fences the one before, whose open transaction is never seen."""
@@ -248,7 +249,7 @@ def test_franz_goes_on_in_version_2_until_it_starts_again(broker: Broker, begin:
     assert asked(broker, "EndTxn") == {("EndTxn", 5): 3, ("EndTxn", 4): 1}
 
 
-@pytest.mark.parametrize("library", parameters(["java-4.3.1", "java-3.9.1", "confluent", FRANZ]))
+@pytest.mark.parametrize("library", parameters(["java-4.3.1", "java-3.9.1", "confluent", FRANZ], wide=["java-3.9.1"]))
 def test_a_topic_is_made_again_between_transactions(broker: Broker, begin: Begin, library: str) -> None:
     """Each goes on in the new topic, whose id it has to learn; franz-go refuses to before it starts again. No group has
     anything committed there.
@@ -283,7 +284,7 @@ def make_again(bootstrap: str) -> None:
     quick.create_topic(bootstrap, "t")
 
 
-@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("commit", [True, pytest.param(False, marks=pytest.mark.wide)])
 def test_an_end_whose_response_is_lost_is_repeated(broker: Broker, begin: Begin, commit: bool) -> None:
     """The request is the same, with the epoch of before: the coordinator knows that it has done that."""
     quick.create_topic(broker.bootstrap_servers, "t")
@@ -299,7 +300,10 @@ def test_an_end_whose_response_is_lost_is_repeated(broker: Broker, begin: Begin,
     assert set(asked(broker, "InitProducerId").values()) == {1}
 
 
-@pytest.mark.parametrize("levels", [(2,), (2, 0, 1, 2, 0)], ids=["level 2", "levels that change"])
+@pytest.mark.parametrize(
+    "levels",
+    [pytest.param((2,), id="level 2", marks=pytest.mark.wide), pytest.param((2, 0, 1, 2, 0), id="levels that change")],
+)
 def test_coordinators_and_leaders_die_in_transactions(begin: Begin, levels: tuple[int, ...]) -> None:
     """Three brokers, each killed in turn between what is written and its end: leaders add at a coordinator elsewhere,
     another coordinator carries the decision out, and each end bumps the epoch once. Where the level changes, the log

@@ -34,6 +34,7 @@ def cluster(launcher: Launcher, name: str) -> Iterator[Cluster]:
         yield mixed
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("libraries", LOADS)
 def test_kafka_3_9_leaves_comes_too_early_and_comes_back(cluster: Cluster, libraries: tuple[str, ...]) -> None:
     """It keeps version 2 out, is kept out by it, and is let in after a downgrade: then it coordinates transactions

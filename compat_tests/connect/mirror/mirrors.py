@@ -33,12 +33,15 @@ QUICK = {
 }
 """Of a flow: everything every second, where the stock values are between five seconds and ten minutes."""
 BROKER_KEYS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000"}
+SESSION_KEYS = {"zookeeper.session.timeout.ms": "120000"}
+"""Of Kafka, which responds UNKNOWN_SERVER_ERROR to CreateTopics if its session ends then, as on a busy machine."""
 
 
 def new_broker(launcher: Launcher, kind: str, name: str, **more: str) -> Broker:
     """A broker of a chosen kind, with an authorizer whose super user is everyone: ACLs can be made and read."""
     zookeeper = launcher.zookeeper(name) if kind == "kafka" else None
-    return Broker(kind, launcher.directory / name, zookeeper, AUTHORIZER | BROKER_KEYS | more)
+    session = {} if zookeeper is None else SESSION_KEYS
+    return Broker(kind, launcher.directory / name, zookeeper, AUTHORIZER | BROKER_KEYS | session | more)
 
 
 def mirror_properties(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from compat_tests.faults.check import Found, Kind, Problem, commits_back, shortened
 from compat_tests.faults.groups.history import SESSION_MS, Beat, BeatKind, EpochLook, GroupHistory, GroupProtocol
@@ -53,7 +53,8 @@ def check_groups(groups: Iterable[GroupHistory], states: States, *, is_over: boo
 
 def _check(group: GroupHistory, states: Sequence[StateLook], is_over: bool) -> Found:
     beats = [(epoch, beat) for beat in group.beats if (epoch := _coordinator_epoch(states, beat)) is not None]
-    sessions = Sessions(_renewals(beat for _, beat in beats), SESSION_MS * 1_000_000, _reports(group.beats, states))
+    reports = reports_of(group.beats, lambda beat: _coordinator_epoch(states, beat) is not None)
+    sessions = Sessions(_renewals(beat for _, beat in beats), SESSION_MS * 1_000_000, reports)
     for kind, texts in (
         (Kind.TWO_OWNERS, double_owners(group.events, sessions)),
         (Kind.STALE_COMMIT, stale_commits(group.events, sessions)),
@@ -87,11 +88,12 @@ def _renewals(beats: Iterable[Beat]) -> dict[str, list[Renewal]]:
     return found
 
 
-def _reports(beats: Iterable[Beat], states: Sequence[StateLook]) -> dict[str, list[Report]]:
+def reports_of(beats: Iterable[Beat], is_by_coordinator: Callable[[Beat], bool]) -> dict[str, list[Report]]:
+    """What members of the new protocol reported, in order."""
     found: dict[str, list[Report]] = defaultdict(list)
     for beat in sorted(beats, key=lambda beat: beat.sent_ns):
         if beat.kind is BeatKind.CONSUMER and beat.asked_epoch >= 0 and beat.error not in WITHOUT_EFFECT:
-            is_certain = beat.error in ACCEPTED and _coordinator_epoch(states, beat) is not None
+            is_certain = beat.error in ACCEPTED and is_by_coordinator(beat)
             given = beat.given if is_certain else None
             found[beat.member].append(Report(beat.sent_ns, beat.reported_ns, beat.owned, given, is_certain))
     return found

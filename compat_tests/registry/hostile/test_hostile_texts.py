@@ -21,6 +21,7 @@ MEMORY_BYTES_MAX = 400 << 20
 """Of the registry itself, after texts of up to 3 MB, of which some are registered."""
 
 
+@pytest.mark.wide
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
 def test_others_get_their_responses_and_only_workers_end(start: MakeRegistry) -> None:
     instance = start()

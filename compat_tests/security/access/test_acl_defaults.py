@@ -125,6 +125,7 @@ def super_sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side
         yield both
 
 
+@pytest.mark.wide
 def test_a_super_user_may_do_everything_whatever_acls_say(super_sides: tuple[Side, Side]) -> None:
     assert not (report := all_differences(super_sides, Guest("127.9.99.1"))), report
     assert not any(side.audit() for side in super_sides)

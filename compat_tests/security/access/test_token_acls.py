@@ -139,7 +139,7 @@ def seen(pair: Pair, number: int) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "state", [pytest.param(state, marks=[pytest.mark.wide] if n % 2 else []) for n, state in enumerate(STATES)]
+    "state", [pytest.param(state, marks=[pytest.mark.wide] if n % 4 else []) for n, state in enumerate(STATES)]
 )
 def test_both_brokers_decide_alike(pair: Pair, state: str) -> None:
     set_acls(pair, STATES[state])
@@ -168,7 +168,7 @@ def test_an_acl_of_one_token_is_about_that_one(pair: Pair, permission: Permissio
     assert outcomes[0] == outcomes[1] == [permission is Permission.ALLOW, permission is Permission.DENY]
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [pytest.param(1, marks=pytest.mark.wide), 2])
 def test_a_new_controller_removes_expired_tokens_at_once(pair: Pair, number: int) -> None:
     """Both kinds: their next check would be an hour later. The other broker is paused, so that this one is elected."""
     tree, other = pair.cluster.tree, pair.cluster.brokers[3 - number]

@@ -138,6 +138,7 @@ def topic_of(pair: Pair, name: str) -> tuple[str, str]:
     return f"kerberos-{name}", f"{host}:{port}"
 
 
+@pytest.mark.wide
 def test_kcat(pair: Pair, kdc: Realm) -> None:
     topic, bootstrap = topic_of(pair, "kcat")
     settings = {
@@ -204,6 +205,7 @@ def test_java(pair: Pair, kdc: Realm, tmp_path: Path) -> None:
 # --- between brokers
 
 
+@pytest.mark.wide
 def test_brokers_log_in_to_each_other(launcher: Launcher, kdc: Realm) -> None:
     """Kafka and kpybroker replicate in both directions, and the controller reaches both."""
     between = {"inter.broker.listener.name": "SASL", "sasl.mechanism.inter.broker.protocol": "GSSAPI"}

@@ -133,6 +133,7 @@ def produce_for_longer_than_sessions_last(producer: Producer, topic: str) -> Non
     assert set(failures) == {None}
 
 
+@pytest.mark.wide
 def test_a_leader_fails_and_nothing_acknowledged_is_lost(secured: Secured, name: str) -> None:
     cluster = secured.cluster
     cluster.create(name, "3:1:2", "--config", "min.insync.replicas=2")

@@ -219,7 +219,9 @@ def test_expired_tokens_are_removed_by_the_controller(pair: Pair, number: int) -
         eventually(lambda: pair.cluster.tree.exists(path) is None, "the node is gone")
 
 
-@pytest.mark.parametrize(("number", "version"), [(1, "3.9.1"), *((2, version) for version in VERSIONS)])
+@pytest.mark.parametrize(
+    ("number", "version"), [pytest.param(1, "3.9.1", marks=pytest.mark.wide), *((2, version) for version in VERSIONS)]
+)
 def test_kafkas_tool_and_a_java_client_with_the_token(pair: Pair, number: int, version: str, tmp_path: Path) -> None:
     host, port = pair.sasl[number]
     tools = Tools(version, f"{host}:{port}")

@@ -47,6 +47,7 @@ def check(spark: SparkSession, options: Options[OperationsOptions], cause: str) 
     assert len(str(caught.value).splitlines()) == 2
 
 
+@pytest.mark.wide
 def test_a_place_that_cannot_be_written(
     spark: SparkSession, options: Options[OperationsOptions], tmp_path: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_setting_that_the_client_refuses(spark: SparkSession, options: Options
         run(spark, OPERATIONS, replace(options, kafka={"security.protocol": "NOPE"}))
 
 
+@pytest.mark.wide
 def test_a_time_of_a_record_that_spark_does_not_have(
     spark: SparkSession, broker: Broker, options: Options[OperationsOptions]
 ) -> None:
@@ -134,6 +136,7 @@ def test_the_command_writes_two_lines(master: str, jars: str, cause: str, broker
     assert second.startswith("fix: ")
 
 
+@pytest.mark.wide
 def test_a_whole_run_reports_the_same(spark: SparkSession, options: Options[OperationsOptions], tmp_path: Path) -> None:
     bounded = replace(options, run=Run.WHOLE, checkpoint=None, output=(str(tmp_path / "file" / "x"),))
     check(spark, bounded, f"{tmp_path}/file cannot be made.")

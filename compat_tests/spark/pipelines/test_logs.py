@@ -48,6 +48,7 @@ def options_for(broker: Broker, topic: str, place: Path, name: str) -> Chosen:
     )
 
 
+@pytest.mark.wide
 def test_results_are_those_of_a_recount(spark: SparkSession, broker: Broker, options: Chosen) -> None:
     """Over two runs: what is open at the end of the first is closed by the second, in which some lines are too late."""
     given = list(records(PLAN))

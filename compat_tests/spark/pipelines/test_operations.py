@@ -41,6 +41,7 @@ def options_for(broker: Broker, topic: str, place: Path, name: str) -> Options[O
     )
 
 
+@pytest.mark.wide
 def test_values_and_alerts_are_those_of_a_recount(
     spark: SparkSession, broker: Broker, options: Options[OperationsOptions]
 ) -> None:

@@ -217,6 +217,7 @@ def test_a_change_of_files_that_was_cut_off_anywhere_is_carried_out(
     assert number > 6
 
 
+@pytest.mark.wide
 def test_a_run_begins_and_ends_where_its_options_say(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ Reports stay in `build/kafka-tests/`.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -136,7 +137,8 @@ def main() -> int:
     methods = dict.fromkeys(classes, options.methods)
     if options.again:
         left = results.unserved if options.again == SERVED else results.by_hand
-        methods = {name: "|".join(left(name.rpartition(".")[2])) for name in classes}
+        asked_for = re.compile(options.methods).fullmatch
+        methods = {name: "|".join(filter(asked_for, left(name.rpartition(".")[2]))) for name in classes}
         classes = [name for name in classes if methods[name]]
     found: list[Result] = []
     with under(options.broker, asked) as where:

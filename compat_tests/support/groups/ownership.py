@@ -94,10 +94,13 @@ class Report(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """The renewals of each member, in order, and how long a session lasts after one; its reports, in order."""
+    """The renewals of each member, in order, and how long a session lasts after one; its reports, in order.
 
-    renewals: Mapping[str, Sequence[Renewal]]
-    length_ns: int
+    Without `renewals` a member that was not fenced owned its partitions for as long as it says.
+    """
+
+    renewals: Mapping[str, Sequence[Renewal]] | None
+    length_ns: int = 0
     reports: Mapping[str, Sequence[Report]] = field(default_factory=dict)
 
     def pieces(self, tenure: Tenure) -> Iterator[Tenure]:
@@ -138,6 +141,8 @@ class Sessions:
 
     def _cut(self, tenure: Tenure) -> Tenure | None:
         """The part of the tenure within the member's session, if there is one."""
+        if self.renewals is None:
+            return None if tenure.is_lost else tenure
         renewals = self.renewals.get(tenure.member, ())
         at = bisect_right(renewals, tenure.start_ns, key=lambda one: one.sent_ns)
         if at == 0:
@@ -303,9 +308,11 @@ def read_counts(events: Iterable[Event]) -> Counter[str]:
     return Counter(event.value for event in events if event.kind is Kind.RECORD)
 
 
-def problems_of(events: Collection[Event], expected: Mapping[str, int] | Collection[str]) -> list[str]:
+def problems_of(
+    events: Collection[Event], expected: Mapping[str, int] | Collection[str], sessions: Sessions | None = None
+) -> list[str]:
     """All that is wrong: two owners, records without owning or in disorder, records lost or never written."""
     counts = read_counts(events)
     lost = [f"{value} was read by no one" for value in expected if not counts[value]]
     foreign = [f"{value} was read and never written" for value in counts if value not in expected]
-    return [*double_owners(events), *read_without_owning(events), *disorder(events), *lost, *foreign]
+    return [*double_owners(events, sessions), *read_without_owning(events), *disorder(events), *lost, *foreign]

@@ -48,6 +48,9 @@ TIMED_OUT = ApiError(ErrorCode.REQUEST_TIMED_OUT)
 DELETION_WAIT_S = 1.0
 """How long DeleteTopics waits for the znodes of topics that are gone from the metadata."""
 
+NOT_YET = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
+"""Of a topic that is created on first use: it will have a leader, or the client asks again."""
+
 AUTO_CREATE_WAIT_S = 0.5
 """How long Metadata and FindCoordinator wait for a topic that they have just created."""
 
@@ -152,7 +155,7 @@ class TopicAdmin:
                 )
             wanted = {partition: list(replicas) for partition, replicas in topic.assignments.items()}
             if self._as_kafka_4:
-                refusals.check_brokers_of_kafka_4(wanted, self._metadata.snapshot.brokers)
+                refusals.check_replicas_of_kafka_4(wanted.values(), self._metadata.snapshot.brokers)
             return wanted
         config, brokers = self._host.config, self._brokers()
         partitions, factor = topic.num_partitions, topic.replication_factor
@@ -237,9 +240,10 @@ class TopicAdmin:
     ) -> dict[str, ErrorCode]:
         """Create missing topics with their defaults, internal topics with those that coordinators need.
 
-        NONE for a topic that has leaders within `wait_s`, LEADER_NOT_AVAILABLE for one that will have them; otherwise
-        the error. (Kafka never waits: see docs/reference/guarantees.md. The client's retry would cost it 100 ms.) A
-        topic that was deleted before is not waited for: a client that checks that it is gone must not find it again.
+        NONE for a topic that has leaders within `wait_s`, LEADER_NOT_AVAILABLE for one that will have them, or that a
+        client that asks again creates; otherwise the error. (Kafka never waits: see docs/reference/guarantees.md. The
+        client's retry would cost it 100 ms.) A topic that was deleted before is not waited for: a client that checks
+        that it is gone must not find it again.
         """
         wanted = list(names)
         again = {name for name in wanted if self._metadata.was_deleted(name)}
@@ -255,7 +259,7 @@ class TopicAdmin:
             code = results[name].error.code
             if code is ErrorCode.TOPIC_ALREADY_EXISTS:
                 code = await self._wait_for_other_creation(name, 0 if name in again else wait_s)
-            codes[name] = ErrorCode.LEADER_NOT_AVAILABLE if code is ErrorCode.REQUEST_TIMED_OUT else code
+            codes[name] = ErrorCode.LEADER_NOT_AVAILABLE if code in NOT_YET else code
         return codes
 
     async def _wait_for_other_creation(self, name: str, wait_s: float) -> ErrorCode:
@@ -344,7 +348,7 @@ class TopicAdmin:
         """False if the topic was changed since it was read, perhaps by this very write before a lost connection."""
         found = await self._topic_node(new.topic)
         if not isinstance(found, t.NodeData):
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{new.topic}' does not exist.")
+            raise refusals.unknown_topic(new.topic, as_kafka_4=self._as_kafka_4)
         current = znodes.decode_topic(new.topic, found.data)
         await next_slice()  # between loops over what may be 10 000 partitions
         added = self._assign_new_partitions(new, current)
@@ -372,9 +376,9 @@ class TopicAdmin:
         brokers = self._brokers()
         first = current.partitions[0].replicas
         if new.assignments is not None:
-            return refusals.check_new_assignments(
-                new.assignments, old_count, new.total_count, len(first), {broker.id for broker in brokers}
-            )
+            counts = (old_count, new.total_count, len(first))
+            ids = {broker.id for broker in brokers}
+            return refusals.check_new_assignments(new.assignments, *counts, ids, as_kafka_4=self._as_kafka_4)
         start = next((i for i, broker in enumerate(brokers) if broker.id >= first[0]), 0)
         return assign_replicas_to_brokers(
             brokers,
@@ -425,11 +429,19 @@ class TopicAdmin:
         return results
 
     async def _perform(self, *ops: t.Operation) -> list[t.Result | t.TreeError]:
-        """Raises UNKNOWN_SERVER_ERROR if the session ends before there is a connection again."""
+        """Raises NOT_CONTROLLER if the session has ended, or ends before there is a connection again.
+
+        Another broker has that role then, or this one again in a moment.
+        Kafka says UNKNOWN_SERVER_ERROR, for which no client tries again.
+        """
         try:
-            return await retry_until_connected(self._host.tree, ops)
-        except t.SessionExpired as ended:
-            raise _tree_failed(ended) from None
+            results = await retry_until_connected(self._host.tree, ops)
+        except t.SessionExpired:
+            results = [t.SessionExpired()]
+        if any(isinstance(result, t.SessionExpired) for result in results):
+            logger.warning("The session of the coordination tree ended during a topic change")
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        return results
 
 
 def _tree_failed(failure: object) -> KafkaError:

@@ -6,7 +6,7 @@ functions: those that check raise KafkaError, the others make one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kpybroker.core import topic_names
 from kpybroker.core.controller.events import ApiError
@@ -73,16 +73,46 @@ def check_factor_of_kafka_4(replication_factor: int, brokers: int) -> None:
         )
 
 
-def check_brokers_of_kafka_4(assignments: Assignment, broker_ids: Collection[int]) -> None:
-    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) for a broker that is not there, where Kafka 3.9 creates partitions
-    without a leader.
+def check_replicas_of_kafka_4(
+    assignments: Iterable[Sequence[int]], broker_ids: Collection[int], factor: int | None = None
+) -> None:
+    """Raises KafkaError(INVALID_REPLICA_ASSIGNMENT), with KRaft's text, for replicas of partitions that a client chose.
+
+    All have `factor` of them, or as many as the first. Kafka 3.9 creates partitions without a leader where a broker is
+    not there.
     """
-    unknown = (broker for replicas in assignments.values() for broker in replicas if broker not in broker_ids)
-    for broker in unknown:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"The manual partition assignment includes broker {broker}, but no such broker is registered.",
+    for replicas in assignments:
+        problem = _problem_of_kafka_4(sorted(replicas), broker_ids, factor)
+        if problem is not None:
+            text = f"The manual partition assignment includes {problem}"
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+        factor = len(replicas)
+
+
+def _problem_of_kafka_4(replicas: Sequence[int], broker_ids: Collection[int], factor: int | None) -> str | None:
+    """As ``ReplicationControlManager.validateManualPartitionAssignment``, in its order."""
+    if not replicas:
+        return "an empty replica list."
+    before = None
+    for broker in replicas:
+        if broker not in broker_ids:
+            return f"broker {broker}, but no such broker is registered."
+        if broker == before:
+            return f"the broker {broker} more than once."
+        before = broker
+    if factor is not None and len(replicas) != factor:
+        return (
+            f"a partition with {len(replicas)} replica(s), but this is not consistent with previous partitions, which "
+            f"have {factor} replica(s)."
         )
+    return None
+
+
+def unknown_topic(name: str, *, as_kafka_4: bool = False) -> KafkaError:
+    """UNKNOWN_TOPIC_OR_PARTITION of a topic that is to grow; Kafka 4 says no more than the code does."""
+    if as_kafka_4:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 
 
 def check_growth(name: str, current: TopicAssignment, total_count: int, *, as_kafka_4: bool = False) -> None:
@@ -125,12 +155,17 @@ def check_new_assignments(
     new_count: int,
     replication_factor: int,
     broker_ids: set[int],
+    *,
+    as_kafka_4: bool = False,
 ) -> Assignment:
     """The assignment of the added partitions, `assignments` being of these in order.
 
     Raises KafkaError(INVALID_REPLICA_ASSIGNMENT) for what ZkAdminManager.createPartitions and AdminZkClient refuse, in
-    their order.
+    their order; in the place of a Kafka 4 for what KRaft refuses, in its order.
     """
+    increment = new_count - old_count
+    if as_kafka_4:
+        _check_new_of_kafka_4(assignments, increment, replication_factor, broker_ids)
 
     def refuse(message: str) -> KafkaError:
         return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
@@ -138,7 +173,6 @@ def check_new_assignments(
     unknown = {broker_id for replicas in assignments for broker_id in replicas} - broker_ids
     if unknown:
         raise refuse(f"Unknown broker(s) in replica assignment: {', '.join(map(str, sorted(unknown)))}.")
-    increment = new_count - old_count
     if len(assignments) != increment:
         raise refuse(f"Increasing the number of partitions by {increment} but {len(assignments)} assignments provided.")
     added = {old_count + index: list(replicas) for index, replicas in enumerate(assignments)}
@@ -158,6 +192,18 @@ def check_new_assignments(
             f"[{', '.join(map(str, bad.values()))}], respectively."
         )
     return added
+
+
+def _check_new_of_kafka_4(
+    assignments: Sequence[Sequence[int]], increment: int, factor: int, broker_ids: Collection[int]
+) -> None:
+    if len(assignments) != increment:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {increment} additional partition(s), but only {len(assignments)} assignment(s) were "
+            "specified.",
+        )
+    check_replicas_of_kafka_4(assignments, broker_ids, factor)
 
 
 def _as_scala_prints(assignments: Mapping[int, Sequence[int]]) -> str:

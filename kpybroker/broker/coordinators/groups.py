@@ -20,6 +20,7 @@ from kpybroker.broker.coordinators.shard import Shard
 from kpybroker.broker.coordinators.share_groups import ShareGroupWork, share_surroundings
 from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.config.metadata_versions import at_least
+from kpybroker.core.features import CONSUMER_GROUPS_FROM, GROUP_VERSION
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import RecordVersions, decode_record, encode_record
 from kpybroker.core.group.values import GroupConfig, GroupOverview
@@ -126,6 +127,13 @@ class GroupCoordinators:
         """Of all groups, since the start."""
         return self._consumers.surroundings.counts
 
+    @property
+    def keeps_groups_without_offsets(self) -> bool:
+        """Whether a group without members stays until the next cleanup when its last offset is deleted, as in Kafka 4;
+        in Kafka 3.9 it is removed at once. The finalized level of `group.version` decides.
+        """
+        return self._metadata.snapshot.features.level(GROUP_VERSION) >= CONSUMER_GROUPS_FROM
+
     def shard_for(self, group_id: str) -> Shard[GroupMachine]:
         """The shard that holds a group.
 
@@ -186,7 +194,8 @@ class GroupCoordinators:
     async def _forget_topic(self, topic: str) -> None:
         def forget(shard: Shard[GroupMachine], group_ids: list[str]) -> AnyOutcome:
             topic_id = self._metadata.snapshot.topic_id(topic)
-            return shard.machine.forget_topic(group_ids[0], topic, topic_id, shard.now())
+            keeps_group = self.keeps_groups_without_offsets
+            return shard.machine.forget_topic(group_ids[0], topic, topic_id, shard.now(), keeps_group=keeps_group)
 
         await self.partitions.for_each(forget)
 

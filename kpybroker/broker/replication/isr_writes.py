@@ -73,10 +73,10 @@ class IsrWrites:
             node = t.Create(znodes.isr_change_path(), znodes.encode_partitions(reported), sequential=True)
             try:
                 (result,) = await retry_until_connected(self._host.tree, [node])
+                if isinstance(result, t.TreeError):
+                    raise result
             except t.SessionExpired:
                 continue
-            if isinstance(result, t.TreeError):
-                raise result
             self._reported_at = now
             for key in reported:
                 self._unreported.pop(key, None)

@@ -147,7 +147,7 @@ def list_groups(cluster: Cluster, failures: Failures) -> dict[str, Any]:
         failures.add("a coordinator did not list its groups", cluster.error(KafkaException(error)))
     listed = {group.group_id: group for group in result.valid}
     unnamed = [name for name, group in listed.items() if _has_unnamed_state(group)]
-    return listed | _found(_consumers(cluster, unnamed), failures) | listing.listed(cluster.settings, failures)
+    return listed | _found(_consumers(cluster, unnamed), failures) | listing.listed(cluster, failures)
 
 
 def _is_unseen(group: Any, error: CommandError | None) -> bool:
@@ -250,14 +250,20 @@ def _found(described: Mapping[str, RawGroup | CommandError], failures: Failures)
 def _consumers(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup | CommandError]:
     """Consumer groups by ConsumerGroupDescribe."""
     try:
-        return describe_consumers(cluster.settings, names) if names else {}
+        if not names:
+            return {}
+        with cluster.wire() as wire:
+            return describe_consumers(wire, names)
     except CommandError as error:
         return dict.fromkeys(names, error)
 
 
 def _described(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup | CommandError]:
     try:
-        return describe(cluster.settings, names) if names else {}
+        if not names:
+            return {}
+        with cluster.wire() as wire:
+            return describe(wire, names)
     except CommandError as error:
         return dict.fromkeys(names, error)
 

@@ -23,7 +23,7 @@ from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, kafka_error, note, usage
 from kpybroker.client.connect.settings import Connection, load
-from kpybroker.client.connect.wire import GROUP, WireCluster
+from kpybroker.client.connect.wire import GROUP
 from kpybroker.client.records.offsets import TIMES, BadOffset, Bounds, parse_position, resolve, within
 from kpybroker.client.show.cells import Column
 from kpybroker.client.show.output import Output
@@ -121,7 +121,7 @@ def make_coordinator(cluster: Cluster, group: str) -> None:
     librdkafka's admin client (2.16) does not ask again: its first request in a new cluster times out.
     """
     try:
-        with WireCluster(cluster.settings) as wire:
+        with cluster.wire() as wire:
             wire.coordinator(group, GROUP)
     except CommandError:
         pass  # the request that follows fails in the same way, and reports it

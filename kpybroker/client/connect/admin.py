@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from confluent_kafka import KafkaException
@@ -20,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from kpybroker.client.connect.errors import AFTER, FIXES, CommandError, kafka_error
 from kpybroker.client.connect.properties import unknown_key
 from kpybroker.client.connect.settings import Settings
+from kpybroker.client.connect.wire import WireCluster
 
 POLL_S: Final = 0.1
 GRACE_S: Final = 1.5
@@ -152,6 +154,10 @@ class Cluster:
     def metadata(self) -> Any:
         """Brokers and topics, as ``AdminClient.list_topics`` has them."""
         return self.result(self._in_thread(lambda: self.admin.list_topics(timeout=self.settings.timeout_s)))
+
+    def wire(self) -> AbstractContextManager[WireCluster]:
+        """Connections for requests that the admin client does not have; they may be shared, and stay open then."""
+        return WireCluster(self.settings)
 
     def _in_thread(self, call: Callable[[], Any]) -> Any:
         """A future of a call that blocks; the thread does not keep the process alive."""

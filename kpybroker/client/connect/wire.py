@@ -3,10 +3,13 @@
 `WireBroker` is one connection, `WireCluster` finds the broker a request is for: any, one by id, a coordinator, the
 controller. Each request uses the newest version that both sides have. Every failure is a CommandError. Nothing is
 retried but the search for a coordinator, since the first one for a topic of coordinators creates that topic.
+
+A request may take the settings' time. A `Deadline` bounds what all requests of a cluster take together.
 """
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import ssl
@@ -54,10 +57,43 @@ class WireError(CommandError):
         self.closed = closed
 
 
+class Deadline:
+    """Until when the last response may arrive, on whichever connection. There is none before `begin`."""
+
+    def __init__(self) -> None:
+        self._total_s = math.inf
+        self._at = math.inf
+
+    def begin(self, total_s: float) -> None:
+        """From now on, all requests together may take so long."""
+        self._total_s = total_s
+        self._at = time.monotonic() + total_s
+
+    def within(self, seconds: float) -> float:
+        """So many seconds, or what is left. Raises WireError if nothing is."""
+        left = self._at - time.monotonic()
+        if left <= 0:
+            raise WireError(f"it was not asked: the {self._total_s:g} seconds for all requests are over")
+        return min(seconds, left)
+
+    def late(self, name: str, timeout_s: float) -> WireError:
+        """The error for a broker whose response has not arrived in time."""
+        if time.monotonic() < self._at:
+            return WireError(f"{name} does not respond within {timeout_s:g} seconds")
+        return WireError(f"{name} does not respond within the {self._total_s:g} seconds for all requests")
+
+
 class WireBroker:
     """One connection, in step: a request is sent when the response to the one before it has been read."""
 
-    def __init__(self, address: tuple[str, int], settings: Settings, *, context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        settings: Settings,
+        *,
+        context: ssl.SSLContext | None = None,
+        deadline: Deadline | None = None,
+    ) -> None:
         """Connect, with TLS if `context` is given. `versions` is empty until `handshake`."""
         self.address = address
         self.node_id: int | None = None
@@ -71,8 +107,9 @@ class WireBroker:
         self._client_id = settings.properties.get("client.id", CLIENT_ID)
         self._correlation_id = 0
         self._name = f"{address[0]}:{address[1]}"
+        self._deadline = Deadline() if deadline is None else deadline
         try:
-            self._socket = socket.create_connection(address, timeout=settings.timeout_s)
+            self._socket = socket.create_connection(address, timeout=self._deadline.within(settings.timeout_s))
         except OSError as error:
             raise WireError(f"cannot connect to {self._name}: {error.strerror or error}") from None
         if context is not None:
@@ -156,6 +193,7 @@ class WireBroker:
         """Send bytes and read one frame; raises WireError."""
         is_whole = False
         try:
+            self._socket.settimeout(self._deadline.within(self._timeout_s))
             self._socket.sendall(frame)
             (size,) = SIZE.unpack(self._read(SIZE.size))
             if not 0 <= size <= FRAME_BYTES_MAX:
@@ -164,7 +202,7 @@ class WireBroker:
             is_whole = True
             return body
         except TimeoutError:
-            raise WireError(f"{self._name} does not respond within {self._timeout_s:g} seconds") from None
+            raise self._deadline.late(self._name, self._timeout_s) from None
         except OSError as error:
             raise WireError(f"the connection to {self._name} failed: {error.strerror or error}", closed=True) from None
         finally:
@@ -173,6 +211,7 @@ class WireBroker:
     def _read(self, size: int) -> bytes:
         data = bytearray()
         while len(data) < size:
+            self._socket.settimeout(self._deadline.within(self._timeout_s))
             chunk = self._socket.recv(min(size - len(data), 1 << 20))
             if not chunk:
                 raise WireError(f"{self._name} closed the connection", closed=True)
@@ -199,10 +238,10 @@ class WireBroker:
         self.close()
 
 
-def handshaken(address: tuple[str, int], settings: Settings) -> WireBroker:
+def handshaken(address: tuple[str, int], settings: Settings, deadline: Deadline | None = None) -> WireBroker:
     """A connection whose versions are known: TLS as configured, and no login yet."""
     context = tls.context(settings.properties) if tls.is_tls(settings.protocol) else None
-    broker = WireBroker(address, settings, context=context)
+    broker = WireBroker(address, settings, context=context, deadline=deadline)
     try:
         broker.handshake()
     except BaseException:
@@ -211,9 +250,9 @@ def handshaken(address: tuple[str, int], settings: Settings) -> WireBroker:
     return broker
 
 
-def connect(address: tuple[str, int], settings: Settings) -> WireBroker:
+def connect(address: tuple[str, int], settings: Settings, deadline: Deadline | None = None) -> WireBroker:
     """A connection that is ready for requests: TLS and SASL as configured, versions known."""
-    broker = handshaken(address, settings)
+    broker = handshaken(address, settings, deadline)
     try:
         if settings.protocol.startswith("SASL"):
             broker.login(settings.properties)
@@ -235,26 +274,35 @@ class Node(NamedTuple):
 class WireCluster:
     """Connections to the brokers of a cluster, opened when they are first used; close it with `with`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, deadline: Deadline | None = None) -> None:
         self._settings = settings
+        self._deadline = Deadline() if deadline is None else deadline
         self._stack = ExitStack()
         self._brokers: dict[int, WireBroker] = {}
         self._any = self._stack.enter_context(self._first())
-        metadata = self._any.request(ApiKey.METADATA, MetadataRequest(topics=[]))
-        self.nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in metadata.brokers}
-        self.cluster_id: str | None = metadata.cluster_id
-        self.controller_id: int = metadata.controller_id
+        self.refresh()
 
     def _first(self) -> WireBroker:
         """The first bootstrap server that works; the last failure if none does."""
         failure: CommandError | None = None
         for address in self._settings.addresses:
             try:
-                return connect(address, self._settings)
+                return connect(address, self._settings, self._deadline)
             except CommandError as error:
                 failure = error
         assert failure is not None, "there is at least one address"
         raise failure
+
+    def refresh(self) -> None:
+        """Ask for the brokers again. Raises CommandError."""
+        self.know(self.any().request(ApiKey.METADATA, MetadataRequest(topics=[])))
+
+    def know(self, metadata: Any) -> None:
+        """Take the brokers from a response of Metadata."""
+        self.nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in metadata.brokers}
+        self.cluster_id: str | None = metadata.cluster_id
+        self.controller_id: int = metadata.controller_id
+        self.known_at = time.monotonic()
 
     @property
     def timeout_s(self) -> float:
@@ -278,20 +326,20 @@ class WireCluster:
             if node is None:
                 known = ", ".join(map(str, sorted(self.nodes)))
                 raise CommandError(f"the cluster has no broker {node_id}", f"name one of these: {known}")
-            broker = self._stack.enter_context(connect((node.host, node.port), self._settings))
+            broker = self._stack.enter_context(connect((node.host, node.port), self._settings, self._deadline))
             broker.node_id = node_id
             self._brokers[node_id] = broker
         return self._brokers[node_id]
 
     def coordinator(self, key: str, key_type: int) -> WireBroker:
         """The coordinator of a group (GROUP) or a transactional id (TRANSACTION), waiting until there is one."""
-        if self._any.version_of(ApiKey.FIND_COORDINATOR) >= 4:
+        if self.any().version_of(ApiKey.FIND_COORDINATOR) >= 4:
             request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
         else:
             request = FindCoordinatorRequest(key_type=key_type, key=key)
         deadline = time.monotonic() + self._settings.timeout_s
         while True:
-            response = self._any.request(ApiKey.FIND_COORDINATOR, request)
+            response = self.any().request(ApiKey.FIND_COORDINATOR, request)
             found = response.coordinators[0] if response.coordinators else response
             if found.error_code not in NOT_YET or time.monotonic() > deadline:
                 check(found.error_code, found.error_message)
@@ -302,7 +350,7 @@ class WireCluster:
         """Metadata of these topics, or of all; nothing is created."""
         wanted = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        return self._any.request(ApiKey.METADATA, request).topics
+        return self.any().request(ApiKey.METADATA, request).topics
 
     def close(self) -> None:
         """Close all connections."""

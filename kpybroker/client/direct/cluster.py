@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -17,11 +18,11 @@ from kpybroker.client.connect import sasl, tls
 from kpybroker.client.connect.admin import Cluster, ErrorWatch
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import Settings
-from kpybroker.client.connect.wire import WireCluster
+from kpybroker.client.connect.wire import Deadline, WireCluster
 from kpybroker.client.direct import changes, groups, security, topics
 
 KEPT_S: Final = 30.0
-"""After so long the brokers' addresses are asked for again."""
+"""After so long they are opened again."""
 
 
 def can_be_used(settings: Settings) -> bool:
@@ -42,11 +43,17 @@ class DirectCluster(Cluster):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.watch = ErrorWatch()
-        self.admin = DirectAdmin(settings)
+        self.deadline = Deadline()
+        """Of all requests until the next `begin` of it, by whichever function."""
+        self.admin = DirectAdmin(settings, self.deadline)
 
     def metadata(self) -> Any:
         """Brokers and topics, as ``AdminClient.list_topics`` has them."""
         return self.admin.list_topics()
+
+    def wire(self) -> AbstractContextManager[WireCluster]:
+        """Its own connections, which stay open. Raises CommandError."""
+        return nullcontext(self.admin.wire)
 
     def error(self, error: Any) -> CommandError:
         """A failed call: it is a CommandError already, perhaps in an exception of confluent-kafka."""
@@ -67,10 +74,12 @@ class DirectCluster(Cluster):
 class DirectAdmin:
     """The calls of confluent-kafka's ``AdminClient`` that a `DirectCluster` needs. All of them raise CommandError."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, deadline: Deadline) -> None:
         self._settings = settings
+        self._deadline = deadline
         self._wire: WireCluster | None = None
         self._opened_at = 0.0
+        self._taken_at = 0.0
         self._topics: topics.Known | None = None
 
     def poll(self, timeout: float) -> None:
@@ -78,9 +87,15 @@ class DirectAdmin:
 
     @property
     def wire(self) -> WireCluster:
-        """The connections, opened now if they are not."""
+        """The connections, opened now if they are not, with the brokers that Metadata named since `is_usable`."""
+        wire = self._connected()
+        if wire.known_at < self._taken_at:
+            wire.refresh()
+        return wire
+
+    def _connected(self) -> WireCluster:
         if self._wire is None:
-            self._wire = WireCluster(self._settings)
+            self._wire = WireCluster(self._settings, self._deadline)
             self._opened_at = time.monotonic()
         return self._wire
 
@@ -88,12 +103,13 @@ class DirectAdmin:
     def topics(self) -> topics.Known:
         """What Metadata said of topics since the connections were last taken up."""
         if self._topics is None:
-            self._topics = topics.Known(self.wire)
+            self._topics = topics.Known(self._connected())
         return self._topics
 
     def is_usable(self) -> bool:
-        """Whether the connections are open and young enough, or not needed yet. Topics are asked for again."""
+        """Whether the connections are open and young enough, or not needed yet. Metadata is asked again."""
         self._topics = None
+        self._taken_at = time.monotonic()
         return self._wire is None or (time.monotonic() - self._opened_at < KEPT_S and self._wire.is_open())
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from kpybroker.client.connect.errors import FIXES, CommandError, broker_error
-from kpybroker.client.connect.wire import RETRY_S, Node, WireCluster
+from kpybroker.client.connect.wire import RETRY_S, WireCluster
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
@@ -125,8 +125,7 @@ class Known:
         topics = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         response = self._wire.any().request(ApiKey.METADATA, request)
-        self._wire.nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
-        self._wire.controller_id = response.controller_id
+        self._wire.know(response)
         self._topics |= {topic.name: topic for topic in response.topics}
 
     def _described(self, topic: Any) -> Any:

@@ -106,18 +106,20 @@ def _is_whole(text: str) -> bool:
 
 
 def parse_timestamp(text: str, now_ms: int) -> int:
-    """Milliseconds since 1970 of a time. Raises BadOffset."""
+    """Milliseconds since 1970 of a time; 0 for one before that: numbers below 0 are words of the protocol. Raises
+    BadOffset.
+    """
     text = text.strip()
     if re.fullmatch(r"\d{5,}", text, re.ASCII):
         return _int64(f"@{text}", text)
     match = re.fullmatch(r"-(\d+)([smhd])", text, re.ASCII)
     if match:
-        return now_ms - _int64(f"@{text}", match[1], UNITS[match[2]] * 1000)
+        return max(0, now_ms - _int64(f"@{text}", match[1], UNITS[match[2]] * 1000))
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
         raise BadOffset(f"@{text} is no time") from None
-    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    return max(0, round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
 def _int64(text: str, digits: str, unit: int = 1) -> int:

@@ -13,7 +13,6 @@ from kpybroker.client.connect.errors import CommandError, broker_error, check
 from kpybroker.client.connect.groups import listing
 from kpybroker.client.connect.groups.listing import ABSENT, SHARE
 from kpybroker.client.connect.groups.raw_groups import RawGroup, RawMember
-from kpybroker.client.connect.settings import Settings
 from kpybroker.client.connect.wire import GROUP, WireCluster
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
@@ -37,9 +36,9 @@ class ShareOffset(NamedTuple):
     error: CommandError | None = None
 
 
-def describe(settings: Settings, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
+def describe(wire: WireCluster, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
     """Those of these names that are share groups. Raises CommandError if the cluster cannot be reached."""
-    return listing.described(settings, SHARE, names, _described)
+    return listing.described(wire, SHARE, names, _described)
 
 
 def _described(cluster: WireCluster, name: str) -> RawGroup | None:
@@ -72,12 +71,11 @@ def _member(one: Any) -> RawMember:
     )
 
 
-def offsets(settings: Settings, name: str) -> list[ShareOffset]:
+def offsets(wire: WireCluster, name: str) -> list[ShareOffset]:
     """The partitions of a share group, sorted. Raises CommandError."""
     wanted = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None)
     request = DescribeShareGroupOffsetsRequest(groups=[wanted])
-    with WireCluster(settings) as cluster:
-        response = cluster.coordinator(name, GROUP).request(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, request)
+    response = wire.coordinator(name, GROUP).request(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, request)
     (group,) = response.groups
     check(group.error_code, group.error_message)
     return sorted(
@@ -98,7 +96,7 @@ def _known(number: int) -> int | None:
 
 
 def alter_offsets(
-    settings: Settings, name: str, to: Mapping[tuple[str, int], int]
+    wire: WireCluster, name: str, to: Mapping[tuple[str, int], int]
 ) -> dict[tuple[str, int], CommandError | None]:
     """Move a share group without members; by partition why it failed. Raises CommandError."""
     by_topic: dict[str, list[Any]] = {}
@@ -114,8 +112,7 @@ def alter_offsets(
             for topic, parts in by_topic.items()
         ],
     )
-    with WireCluster(settings) as cluster:
-        response = cluster.coordinator(name, GROUP).request(ApiKey.ALTER_SHARE_GROUP_OFFSETS, request)
+    response = wire.coordinator(name, GROUP).request(ApiKey.ALTER_SHARE_GROUP_OFFSETS, request)
     check(response.error_code, response.error_message)
     return {
         (topic.topic_name, one.partition_index): broker_error(one.error_code, one.error_message)
@@ -124,11 +121,10 @@ def alter_offsets(
     }
 
 
-def delete_offsets(settings: Settings, name: str, topics: Iterable[str]) -> dict[str, CommandError | None]:
+def delete_offsets(wire: WireCluster, name: str, topics: Iterable[str]) -> dict[str, CommandError | None]:
     """Delete what a share group without members knows of topics; by topic why it failed. Raises CommandError."""
     topic = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
     request = DeleteShareGroupOffsetsRequest(group_id=name, topics=[topic(topic_name=one) for one in topics])
-    with WireCluster(settings) as cluster:
-        response = cluster.coordinator(name, GROUP).request(ApiKey.DELETE_SHARE_GROUP_OFFSETS, request)
+    response = wire.coordinator(name, GROUP).request(ApiKey.DELETE_SHARE_GROUP_OFFSETS, request)
     check(response.error_code, response.error_message)
     return {one.topic_name: broker_error(one.error_code, one.error_message) for one in response.responses}

@@ -89,9 +89,9 @@ def parse_jaas(file: str, text: str) -> dict[str, list[LoginModule]]:
     while (token := tokens.next()).kind != _END:
         if token.kind == _SIGN:
             raise tokens.error(token, "the name of a context expected")
-        tokens.expect("{", f"the context {token.text}")
+        tokens.expect("{", "the name of a context")
         contexts[token.text] = list(_modules(tokens))
-        tokens.expect(";", f"the context {token.text}")
+        tokens.expect(";", "a context")
     return contexts
 
 
@@ -123,9 +123,9 @@ def _module(tokens: _Tokens, name: str) -> LoginModule:
     options: dict[str, str] = {}
     while (key := tokens.next()).kind != _SIGN or key.text != ";":
         if key.kind in (_SIGN, _END):
-            raise tokens.error(key, f"an option of {name} or `;` expected")
-        tokens.expect("=", f"an option of {name}")
-        options[key.text] = tokens.name(f"a value for an option of {name}")
+            raise tokens.error(key, "an option of the login module or `;` expected")
+        tokens.expect("=", "an option of the login module")
+        options[key.text] = tokens.name("a value for an option of the login module")
     return LoginModule(name, flag.text.lower(), options)
 
 

@@ -13,7 +13,6 @@ from kpybroker.client.actions.resources import Change as KeyChange
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.connect.properties import is_secret
 from kpybroker.client.connect.raw_configs import TYPES, RawEntry
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.console.changes.change import Ask, Change, Command, Field, InField, Key, Rows, Values
 from kpybroker.console.queries.settings import words
 
@@ -42,7 +41,7 @@ def keys_of_topics(ask: Ask) -> Sequence[Key]:
     found = sorted(ask.cluster.metadata().topics)
     if found:
         try:
-            with WireCluster(ask.cluster.settings) as wire:
+            with ask.cluster.wire() as wire:
                 entries = configs.entries(wire, "topic", found[0])
         except CommandError:
             entries = []
@@ -61,7 +60,7 @@ def keys_of(ask: Ask) -> Sequence[Key]:
     if not ask.values["name"] or ask.values["kind"] not in KINDS:
         return ()
     try:
-        with WireCluster(ask.cluster.settings) as wire:
+        with ask.cluster.wire() as wire:
             found = configs.entries(wire, ask.values["kind"], ask.values["name"])
     except CommandError:
         return ()
@@ -72,7 +71,7 @@ def _plan(ask: Ask) -> Rows:
     kind, name, key = (ask.values[field] for field in ("kind", "name", "key"))
     if ask.values["do"] == SET and is_secret(key):
         raise InField("key", _is_secret(key))
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         found = _entry(configs.entries(wire, kind, name), kind, name, key)
         row = {"name": name, "key": key, "from": None, "source": None, "to": None, "error": None}
         if found is not None:
@@ -122,7 +121,7 @@ def _change(values: Values) -> KeyChange:
 
 
 def _perform(ask: Ask, rows: Rows) -> Rows:
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         configs.alter(wire, ask.values["kind"], ask.values["name"], [_change(ask.values)])
     return [{**row, "status": "set" if ask.values["do"] == SET else "returned to the default"} for row in rows]
 

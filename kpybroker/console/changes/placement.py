@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from kpybroker.client.actions.placement import asking, elections, moves, plan, throttle
 from kpybroker.client.actions.placement.moves import MoveOptions
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.console.changes.change import (
     Ask,
     Change,
@@ -47,13 +46,13 @@ def _page(_: Values) -> str:
 
 
 def _plan_election(ask: Ask, unclean: bool) -> Rows:
-    with in_field("places"), WireCluster(ask.cluster.settings) as wire:
+    with in_field("places"), ask.cluster.wire() as wire:
         return elections.election_rows(wire, _places(ask.values), unclean)
 
 
 def _elect(ask: Ask, rows: Rows, unclean: bool) -> Rows:
     done = [dict(row) for row in rows]
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         elections.elect_rows(wire, done, unclean, ask.failures)
     return done
 
@@ -107,7 +106,7 @@ def _plan_move(ask: Ask) -> Rows:
     options = _options(ask.values)
     with in_field("to"):
         plan.parse_brokers(options.to)
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         with in_field("places"):
             asking.partitions(wire, options.places)
         with in_field("to"):
@@ -116,7 +115,7 @@ def _plan_move(ask: Ask) -> Rows:
 
 def _move(ask: Ask, rows: Rows) -> Rows:
     done = [dict(row) for row in rows]
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         moves.move_now(wire, done, _options(ask.values).throttle, ask.failures)
     return done
 
@@ -149,7 +148,7 @@ MOVE: Final = Change(
 
 
 def _throttle_rows(ask: Ask) -> Rows:
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         names = {topic for topic, _ in asking.partitions(wire, ())}
         found = throttle.present(wire, names, asking.moves(wire))
     keys = ("kind", "name", "key", "value")
@@ -157,7 +156,7 @@ def _throttle_rows(ask: Ask) -> Rows:
 
 
 def _end_throttle(ask: Ask, rows: Rows) -> Rows:
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         topics = {row["name"] for row in rows if row["kind"] == "topic"}
         throttle.end(wire, topics, asking.moves(wire), Raising())
     return [{**row, "status": "removed"} for row in rows]
@@ -180,13 +179,13 @@ END_THROTTLE: Final = Change(
 
 
 def _cancel_rows(ask: Ask) -> Rows:
-    with in_field("places"), WireCluster(ask.cluster.settings) as wire:
+    with in_field("places"), ask.cluster.wire() as wire:
         return moves.cancel_rows(wire, _places(ask.values))
 
 
 def _cancel(ask: Ask, rows: Rows) -> Rows:
     done: list[dict[str, Any]] = [dict(row) for row in rows]
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         moves.cancel_now(wire, done, ask.failures)
     return done
 

@@ -8,7 +8,6 @@ from kpybroker.client.actions.security import acls, quotas, users
 from kpybroker.client.actions.security.acls import AclOptions
 from kpybroker.client.actions.security.quotas import EntityOptions
 from kpybroker.client.connect.errors import usage
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.console.changes.change import (
     Ask,
     Change,
@@ -278,7 +277,7 @@ def _quota_rows(ask: Ask, changes: dict[str, float | None], dry_run: bool) -> Ro
     options = _entity_options(ask.values)
     entity = options.entity()
     field = "keys" if "keys" in ask.values else "values"
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         now = {row["key"]: row["value"] for row in quotas.quota_rows(wire, entity) if row["entity"] == entity}
         for key in (key for key, value in changes.items() if value is None and key not in now):
             raise InField(field, usage(f"there is no quota {key[:100]} of this entity", "Access shows the quotas"))

@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 from kpybroker.client.actions import transactions
 from kpybroker.client.actions.transactions import AbortOptions
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.show.cells import moment
 from kpybroker.console.changes.change import Ask, Change, Field, Raising, Rows, Values, given, number
 
@@ -17,7 +16,7 @@ PARTITION_MAX: Final = 2**31 - 1
 
 def _abort_id(ask: Ask, execute: bool) -> Rows:
     options = AbortOptions([ask.values["id"]], execute=execute)
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         rows = transactions.abort_ids(wire, ask.cluster.settings, options, Raising())
     return [{**row, "partitions": transactions.places(row), "started": moment(row["start_time_ms"])} for row in rows]
 
@@ -51,7 +50,7 @@ ABORT: Final = Change(
 def _abort_hanging(ask: Ask, execute: bool) -> Rows:
     values = ask.values
     place = number(values, "partition", 0, PARTITION_MAX), number(values, "start_offset", 0, OFFSET_MAX)
-    with WireCluster(ask.cluster.settings) as wire:
+    with ask.cluster.wire() as wire:
         rows: list[dict[str, Any]] = transactions.abort_hanging(
             wire, AbortOptions((), values["topic"], *place, execute=execute), Raising()
         )

@@ -19,6 +19,7 @@ from kpybroker.console.queries.decoding import DECODERS, Decoder, decoded, heade
 from kpybroker.console.queries.filters import Accepts, Filters, compiled
 from kpybroker.console.queries.messages import Cursor, Reading, Selection
 from kpybroker.console.queries.records import downloads
+from kpybroker.console.queries.records.cursors import read_cursor, write_cursor
 from kpybroker.console.queries.records.listing import Read, is_descending, placed, read, scan_of, summary
 from kpybroker.console.web.context import Console, console_of, render
 from kpybroker.console.web.follow import Following, Shown
@@ -31,8 +32,6 @@ KEY_PREVIEW: Final = 120
 WHOLE: Final = 256 * 1024
 """Characters of a value in a list, of a key or header in it, and of a message's own page."""
 HEADERS_SHOWN: Final = 20
-CURSOR_MAX: Final = 6000
-"""Characters of a place in an address."""
 FIELDS: Final = ("start", "at", "partitions", "limit", "key", "value", "header", "path", "as")
 
 
@@ -45,7 +44,7 @@ class Query:
         if start not in messages.STARTS:
             raise usage(f"{start[:50]!r} is no place to start", f"one of {', '.join(messages.STARTS)}")
         limit = whole_number(fields, "limit", 50, 1, messages.SHOWN_MAX)
-        cursor, way = messages.read_cursor(fields.get("cursor", "")), fields.get("way") or "newer"
+        cursor, way = read_cursor(fields.get("cursor", "")), fields.get("way") or "newer"
         if way not in messages.WAYS:
             raise usage(f"{way[:50]!r} is no way to go on", f"one of {', '.join(messages.WAYS)}")
         at, partitions = fields.get("at", "").strip(), fields.get("partitions", "")
@@ -71,7 +70,7 @@ class Query:
     def page_text(self) -> str:
         """As a query's text, with the place of this page."""
         cursor = self.wanted.cursor
-        return self.text() if cursor is None else self.text(cursor=messages.write_cursor(cursor), way=self.wanted.way)
+        return self.text() if cursor is None else self.text(cursor=write_cursor(cursor), way=self.wanted.way)
 
 
 def query_of(request: Request) -> Query:
@@ -133,9 +132,8 @@ async def listing(request: Request) -> Response:
 
 
 def onward(query: Query, cursor: Cursor | None, way: str) -> str | None:
-    """The query of the page that begins at a cut; None where there is none, or its text would be too long."""
-    text = "" if cursor is None else messages.write_cursor(cursor)
-    return query.text(cursor=text, way=way) if text and len(text) < CURSOR_MAX else None
+    """The query of the page that begins at a cut; None where there is none."""
+    return query.text(cursor=write_cursor(cursor), way=way) if cursor else None
 
 
 def search_of(query: Query, found: Read, count: int) -> str | None:
@@ -149,7 +147,7 @@ async def search(request: Request) -> Response:
     console, query = console_of(request), query_of(request)
     before = whole_number(request.query_params, "before", 0, 0, messages.SHOWN_MAX)
     wanted = query.wanted._replace(limit=max(1, query.wanted.limit - before))
-    cursor = messages.read_cursor(request.headers.get("last-event-id", "").strip())
+    cursor = read_cursor(request.headers.get("last-event-id", "").strip())
     wanted = wanted if cursor is None else wanted._replace(cursor=cursor)
     place, _ = await console.live.ask(lambda cluster, _: placed(cluster, wanted, query.has_filter))
 
@@ -168,7 +166,7 @@ async def search(request: Request) -> Response:
 async def follow(request: Request) -> Response:
     """`/topics/{name}/follow`: rows of the list as server-sent events, from now on or from where the browser was."""
     console, query = console_of(request), query_of(request)
-    cursor = messages.read_cursor(request.headers.get("last-event-id", "").strip())
+    cursor = read_cursor(request.headers.get("last-event-id", "").strip())
     wanted = query.wanted._replace(start="offset", at="-0") if cursor is None else query.wanted._replace(cursor=cursor)
     span, _ = await console.live.ask(lambda cluster, _: messages.spans(cluster, wanted))
     begin = partial(Reading, console.live.settings, wanted.topic, span, is_endless=True)

@@ -14,6 +14,7 @@ from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.records.record import Record
 from kpybroker.console.queries import bulk, messages, produce
 from kpybroker.console.queries.records import fields
+from kpybroker.console.queries.records.cursors import read_cursor
 from kpybroker.console.queries.records.fields import Field
 from kpybroker.console.web.context import console_of, render
 from kpybroker.console.web.forms import read_change, status_of, whole_number
@@ -26,7 +27,7 @@ NO_FIELDS: Final[Mapping[str, str]] = dict.fromkeys(("key", "key_as", "value", "
 async def produce_form(request: Request) -> Response:
     """`GET /topics/{name}/produce`; `like=PARTITION.OFFSET` fills the form with a message."""
     name = request.path_params["name"]
-    like = messages.read_cursor(request.query_params.get("like", ""))
+    like = read_cursor(request.query_params.get("like", ""))
     if not like:
         return _produce_page(request, NO_FIELDS)
     ((partition, offset),) = list(like.items())[:1]

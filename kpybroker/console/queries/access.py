@@ -33,7 +33,7 @@ class Access(NamedTuple):
 
 def access(cluster: Cluster, failures: Failures) -> Access:
     """ACLs, users and quotas. Raises CommandError if no broker can be reached."""
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         return Access(
             _known("ACLs", lambda: acls(cluster, wire), failures),
             _known("users", lambda: [dict(row) for row in credentials(cluster, (), failures)], failures),

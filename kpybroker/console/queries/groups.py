@@ -31,7 +31,6 @@ from kpybroker.client.actions.seek import SeekOptions
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, usage
 from kpybroker.client.connect.groups.listing import SHARE, STREAMS
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.console.queries.pages import Page, sorted_by
 from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
@@ -248,7 +247,7 @@ def forget(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failure
             where = f"{row['topic']}-{row['partition']}"
             raise CommandError(f"{where} was committed since the preview", "look at the preview again")
     deleted = [dict(row) for row in rows]
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         delete_offsets(wire, group, deleted, failures)
     return deleted
 

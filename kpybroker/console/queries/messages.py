@@ -33,7 +33,7 @@ from kpybroker.client.records.offsets import (
 from kpybroker.client.records.record import Record
 from kpybroker.console.queries.topics import find, places
 
-PLACES_MAX: Final = 500
+PLACES_MAX: Final = 1000
 SHOWN_MAX: Final = 200
 SCANNED_MAX: Final = 20_000
 SCANNED_BYTES_MAX: Final = 64 << 20
@@ -241,22 +241,3 @@ def one(cluster: Cluster, topic: str, partition: int, offset: int) -> Record:
                 if record.offset == offset:
                     return record
     raise CommandError(f"{topic}-{partition} has no record at offset {offset}", "compaction or retention removed it")
-
-
-def write_cursor(cursor: Cursor) -> str:
-    """A cursor as a query's text."""
-    return "_".join(f"{partition}.{offset}" for partition, offset in sorted(cursor.items()))
-
-
-def read_cursor(text: str) -> Cursor | None:
-    """The reverse; None for none. Raises CommandError for another text."""
-    if not text:
-        return None
-    parts = [part.partition(".") for part in text.split("_")]
-    if len(parts) > PLACES_MAX or not all(_is_number(left) and _is_number(right) for left, _, right in parts):
-        raise usage("this page's position cannot be read", "begin again from the topic's messages")
-    return {int(partition): int(offset) for partition, _, offset in parts}
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19

@@ -28,7 +28,7 @@ def described(cluster: Cluster, failures: Failures) -> dict[str, Any]:
     """The cluster with a row for each broker, and its log directories; `disk` is the size of a broker's replicas, None
     if it does not say.
     """
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         found = overview(wire, failures)
         directories, _ = log_dir_rows(wire, sorted(wire.nodes), failures)
     for row in found["brokers"]:
@@ -56,7 +56,7 @@ class Directories(NamedTuple):
 
 def directories(cluster: Cluster, failures: Failures) -> Directories:
     """The log directories of all brokers. Raises CommandError."""
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         rows, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
     largest = sorted(replicas, key=lambda row: -row["size"])[:ROWS_MAX]
     return Directories(rows, largest, len(replicas))
@@ -79,7 +79,7 @@ def replication(cluster: Cluster, failures: Failures) -> Replication:
     """Who leads, who follows, and who is behind. Raises CommandError."""
     metadata = cluster.metadata()
     partitions = [partition for topic in all_topics(metadata) for partition in topic.partitions]
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         _, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
         moving = _moves(wire, failures)
     leads = Counter(p.leader for p in partitions)

@@ -16,7 +16,6 @@ from kpybroker.client.actions.partitions import Partition, Topic, bounds, known
 from kpybroker.client.actions.topics import Offsets, list_row, partition_row
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, usage
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.show.cells import Row
 from kpybroker.console.queries.pages import Page, sorted_by
 
@@ -106,7 +105,7 @@ def _columns(offsets: Offsets, sizes: Mapping[str, int] | None) -> Mapping[str, 
 def _sizes(cluster: Cluster, failures: Failures) -> Counter[str]:
     """Bytes of all replicas of each topic."""
     sizes: Counter[str] = Counter()
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         for row in log_dir_rows(wire, sorted(wire.nodes), failures)[1]:
             sizes[row["topic"]] += row["size"]
     return sizes

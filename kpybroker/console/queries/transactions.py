@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 from kpybroker.client.actions import transactions
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import Failures, usage
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.console.queries.pages import Page
 from kpybroker.console.queries.topics import PLACES_MAX, find
 
@@ -27,7 +26,7 @@ class Listed(NamedTuple):
 
 def listed(cluster: Cluster, text: str, page_number: int, failures: Failures) -> Listed:
     """The transactions of one page. Raises CommandError."""
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         everything = transactions.list_rows(wire, failures)
         chosen = [row for row in everything if text.lower() in str(row["transactional_id"]).lower()]
         page = Page.of(len(chosen), page_number)
@@ -45,7 +44,7 @@ HANGING_S: Final = 900.0
 def hanging(cluster: Cluster, failures: Failures) -> Rows:
     """Open transactions that no coordinator knows, the oldest first, with their age. Raises CommandError."""
     now_ms = time.time_ns() // 1_000_000
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         found = transactions.hanging_rows(wire, None, HANGING_S, failures)
     rows = [{**row, "age_ms": now_ms - row["last_timestamp_ms"]} for row in found]
     return sorted(rows, key=lambda row: -row["age_ms"])
@@ -55,6 +54,6 @@ def producers(cluster: Cluster, topic: str, failures: Failures) -> Rows:
     """The idempotent and transactional producers, those with an open transaction first. Raises CommandError."""
     if len(find(cluster, topic).partitions) > PLACES_MAX:
         raise usage(f"{topic} has more than {PLACES_MAX} partitions", "use kpybroker transaction hanging")
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         found = transactions.producers(wire, [topic], failures)
     return sorted(found, key=lambda row: (row["start_offset"] is None, row["partition"], -row["last_timestamp_ms"]))

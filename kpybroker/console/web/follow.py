@@ -24,11 +24,12 @@ from starlette.types import Receive, Scope, Send
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.records.record import Record
 from kpybroker.console.queries.filters import Accepts
-from kpybroker.console.queries.messages import BATCH, Reading, Selection, write_cursor
+from kpybroker.console.queries.messages import BATCH, Reading, Selection
+from kpybroker.console.queries.records.cursors import write_cursor
 from kpybroker.console.queries.records.listing import Place, Read, result
 from kpybroker.console.queries.records.scan import Scan
 
-FOLLOWERS_MAX: Final = 8
+FOLLOWERS_MAX: Final = 12
 BUFFERED_MAX: Final = 50
 PROGRESS_S: Final = 0.5
 """A search says so often how far it is."""

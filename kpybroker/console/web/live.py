@@ -26,6 +26,8 @@ CLIENT_ID: Final = "kpybroker-console"
 REQUEST_S_MAX: Final = 4.0
 """How long one request may take."""
 PAGE_S_MAX: Final = 10.0
+ASKING: Final = 0.9
+"""The share of a page's time that its requests may take together; so it can say what did not respond."""
 WORKING_MAX: Final = 32
 IDLE_MAX: Final = 4
 """Connections to the cluster that wait for the next page."""
@@ -96,6 +98,8 @@ class Live:
 
     def _query(self, query: Callable[[Cluster, Notes], T], notes: Notes) -> T:
         cluster = self._taken()
+        if isinstance(cluster, DirectCluster):
+            cluster.deadline.begin(self._page_s_max * ASKING)
         try:
             found = query(cluster, notes)
         except BaseException:

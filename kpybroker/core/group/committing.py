@@ -256,7 +256,8 @@ def delete_offsets(step: GroupStep, group: Group, request: DeleteOffsets, ticket
         step.reply(ticket, DeleteOffsetsResult(ErrorCode.NONE, errors))
         return
     step.info(f"Offsets of the group {group.group_id} are deleted: {deleted}")
-    step.counts.offset_deletions += remove_offsets(step, group, deleted, partial(_on_offsets_deleted, errors, ticket))
+    done, keeps_group = partial(_on_offsets_deleted, errors, ticket), request.keeps_group or modern is not None
+    step.counts.offset_deletions += remove_offsets(step, group, deleted, done, keeps_group=keeps_group)
 
 
 def _on_offsets_deleted(
@@ -269,15 +270,16 @@ def _on_offsets_deleted(
 
 
 def remove_offsets(
-    step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done, *, in_cleanup: bool = False
+    step: GroupStep, group: Group, partitions: Iterable[PartitionKey], done: Done, *, keeps_group: bool
 ) -> int:
     """Write tombstones for existing offsets, and for the group if nothing is left of it. Returns how many offsets.
 
-    A consumer group that has nothing left stays until the next cleanup, as in Kafka 4.
+    `keeps_group`: it is not; a group that has nothing left stays until the next cleanup, as in Kafka 4.
     """
     existing = {partition for partition, _ in group.offsets.values()}
     removed = [partition for partition in dict.fromkeys(partitions) if partition in existing]
-    group_too = len(removed) == len(existing) and group.is_empty and (in_cleanup or group.modern is None)
+    group_too = len(removed) == len(existing) and group.is_empty and not keeps_group
+    group.stays_without_offsets |= keeps_group
     if removed or group_too:
         _remove(step, group, removed, group_too, done)
     else:
@@ -287,6 +289,7 @@ def remove_offsets(
 
 def _remove(step: GroupStep, group: Group, partitions: list[PartitionKey], group_too: bool, done: Done) -> None:
     group_id = group.group_id
+    group.stays_without_offsets &= not group_too
     records: list[Record] = [OffsetRecord(group_id, partition, None) for partition in partitions]
     # A group without a generation has nothing in the log but its offsets.
     if group_too and group.consumer is not None:
@@ -341,7 +344,7 @@ def expire_offsets(step: GroupStep, group: Group) -> None:
     """Remove the expired offsets of one group (the periodic cleanup)."""
     expired = list(_expired(step, group))
     done = partial(_on_expired, group.group_id, len(expired))
-    step.counts.offset_expirations += remove_offsets(step, group, expired, done, in_cleanup=True)
+    step.counts.offset_expirations += remove_offsets(step, group, expired, done, keeps_group=False)
 
 
 def _expired(step: GroupStep, group: Group) -> Iterable[PartitionKey]:

@@ -212,9 +212,12 @@ class GroupMachine:
             expire_offsets(step, group)
         return self._finish(step)
 
-    def forget_topic(self, group_id: str, topic: str, topic_id: bytes, now: Now) -> GroupOutcome:
-        """The topic was deleted: remove the group's offsets in it, and the group if nothing is left of it. Offsets in
-        the topic that has its name by now, with this id, stay; all zeros if there is none.
+    def forget_topic(
+        self, group_id: str, topic: str, topic_id: bytes, now: Now, *, keeps_group: bool = False
+    ) -> GroupOutcome:
+        """The topic was deleted: remove the group's offsets in it, and the group if nothing is left of it, at once or,
+        with `keeps_group`, in the next cleanup. Offsets in the topic that has its name by now, with this id, stay; all
+        zeros if there is none.
         """
         step = self._step(now)
         if (group := self.groups.get(group_id)) is not None:
@@ -223,7 +226,8 @@ class GroupMachine:
                 for partition, value in group.offsets.values()
                 if partition[0] == topic and (value.topic_id == ZERO_UUID or value.topic_id != topic_id)
             ]
-            remove_offsets(step, group, partitions, _ignore)
+            keeps_group |= group.modern is not None
+            remove_offsets(step, group, partitions, _ignore, keeps_group=keeps_group)
         self.shares.forget_topic(step, group_id, topic, topic_id)
         return self._finish(step)
 
@@ -357,7 +361,8 @@ class GroupMachine:
 
     def _drop_if_nothing_is_left(self, group: Group) -> None:
         has_records = group.stored is not None or group.modern is not None or group.offsets.committed
-        if not has_records and group.state is GroupState.EMPTY and not self._modern.consumers.has_successor(group):
+        stays = has_records or group.stays_without_offsets or self._modern.consumers.has_successor(group)
+        if not stays and group.state is GroupState.EMPTY:
             owner = group.owner
             self._drop(group)
             if group.offsets.pending:

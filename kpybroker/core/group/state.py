@@ -75,6 +75,7 @@ class Group:
         "state",
         "state_timestamp_ms",
         "static_members",
+        "stays_without_offsets",
         "stored",
         "stored_bytes",
         "streams",
@@ -115,6 +116,7 @@ class Group:
         self.sync_deadline: float | None = None
         self.has_consumer_commits = False
         self.has_transactional_commits = False
+        self.stays_without_offsets = False  # until the next cleanup, as in Kafka 4
 
     # --- the state machine
 

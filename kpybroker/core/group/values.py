@@ -281,10 +281,13 @@ class DeleteGroup:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOffsets:
-    """Asks to delete committed offsets of some partitions (KIP-496)."""
+    """Asks to delete committed offsets of some partitions (KIP-496). `keeps_group`: a group without members that has
+    none left stays until the next cleanup.
+    """
 
     group_id: str
     partitions: tuple[PartitionKey, ...]
+    keeps_group: bool = False
 
 
 @dataclass(frozen=True, slots=True)

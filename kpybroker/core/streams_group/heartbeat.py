@@ -179,8 +179,7 @@ def _topology(group: StreamsGroup, request: StreamsHeartbeat) -> Topology:
 
 def _configured(step: Step[Any], group: StreamsGroup, topology: Topology) -> ConfiguredTopology:
     """Found again when topics of it have changed. Raises STREAMS_INVALID_TOPOLOGY."""
-    checked = group.metadata_checked_epoch
-    if group.configured is not None and checked is not None and group.epoch >= checked:
+    if group.configured is not None and _is_checked(group):
         return group.configured
     is_changed = group.shared.metadata_hash(topology.required_topics) != group.metadata_hash
     if group.configured is not None and not is_changed:
@@ -194,6 +193,12 @@ def _configured(step: Step[Any], group: StreamsGroup, topology: Topology) -> Con
     return configured
 
 
+def _is_checked(group: StreamsGroup) -> bool:
+    """Whether no topic has changed since the group's epoch was written."""
+    checked = group.metadata_checked_epoch
+    return checked is not None and group.epoch >= checked
+
+
 def _update_epoch(step: Step[Any], draft: _Draft) -> None:
     """The next epoch, if the member, the topics, or the settings of the assignor changed. Raises INVALID_REQUEST."""
     group, configured = draft.group, draft.configured
@@ -201,7 +206,9 @@ def _update_epoch(step: Step[Any], draft: _Draft) -> None:
     if configured.is_ready:
         validated = draft.topology.epoch
         _require_tasks(draft)
-    metadata_hash = group.shared.metadata_hash(draft.topology.required_topics)
+    metadata_hash = group.metadata_hash
+    if not _is_checked(group):
+        metadata_hash = group.shared.metadata_hash(draft.topology.required_topics)
     draft.epoch, configs = group.epoch, group.config.assignment_configs
     group.configured = configured
     if (
@@ -230,8 +237,8 @@ def _require_tasks(draft: _Draft) -> None:
                 text = f"Subtopology {subtopology_id} does not exist in the topology."
                 raise KafkaError(ErrorCode.INVALID_REQUEST, text)
             count = subtopologies[subtopology_id].task_count
-            wrong = next((task for task in sorted(tasks) if not 0 <= task < count), None)
-            if wrong is not None:
+            if tasks and not 0 <= min(tasks) <= max(tasks) < count:
+                wrong = min(task for task in tasks if not 0 <= task < count)
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
                     f"Task {wrong} for subtopology {subtopology_id} is invalid. "

@@ -12,7 +12,7 @@ would share a state directory. Members of one process are one here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,18 +29,20 @@ from kpybroker.core.streams_group.members import (
 )
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
+_FreeOf = Callable[[SubtopologyId, frozenset[int]], frozenset[int]]
+
 
 class Holders(Protocol):
     """Who has tasks now, to run or to give up."""
 
-    def has_active(self, subtopology_id: SubtopologyId, task: int) -> bool:
-        """Whether a member has the active task."""
+    def active_tasks(self, subtopology_id: SubtopologyId) -> Collection[int]:
+        """The active tasks that members have."""
 
-    def has_copy(self, process_id: str, subtopology_id: SubtopologyId, task: int) -> bool:
-        """Whether a member of the process has the task, as one of any kind."""
+    def copies(self, process_id: str, subtopology_id: SubtopologyId) -> Collection[int]:
+        """The tasks of any kind that members of the process have."""
 
-    def has_spare(self, process_id: str, subtopology_id: SubtopologyId, task: int) -> bool:
-        """Whether a member of the process has the task as a standby or warm-up task."""
+    def spares(self, process_id: str, subtopology_id: SubtopologyId) -> Collection[int]:
+        """The standby and warm-up tasks that members of the process have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +83,15 @@ def _next(current: CurrentTasks, epoch: int, goal: Goal, holders: Holders, owned
     """Towards the target; `epoch` is the one that the member stays in while it must give up tasks."""
     process_id, has, target = goal.process_id, current.assigned, goal.target
 
-    def is_free_for_active(subtopology_id: SubtopologyId, task: int) -> bool:
-        return not (holders.has_active(subtopology_id, task) or holders.has_spare(process_id, subtopology_id, task))
+    def free_for_active(subtopology_id: SubtopologyId, tasks: frozenset[int]) -> frozenset[int]:
+        return tasks.difference(holders.active_tasks(subtopology_id), holders.spares(process_id, subtopology_id))
 
-    def is_free_for_spare(subtopology_id: SubtopologyId, task: int) -> bool:
-        return not holders.has_copy(process_id, subtopology_id, task)
+    def free_for_spare(subtopology_id: SubtopologyId, tasks: frozenset[int]) -> frozenset[int]:
+        return tasks.difference(holders.copies(process_id, subtopology_id))
 
-    active = _difference(_indexes(has.active), target.active, is_free_for_active)
-    standby = _difference(has.standby, target.standby, is_free_for_spare)
-    warmup = _difference(has.warmup, target.warmup, is_free_for_spare)
+    active = _difference(_indexes(has.active), target.active, free_for_active)
+    standby = _difference(has.standby, target.standby, free_for_spare)
+    warmup = _difference(has.warmup, target.warmup, free_for_spare)
     revoked = HeldTasks(_with_epochs(active.revoked, has), standby.revoked, warmup.revoked)
     kept = _with_epochs(active.kept, has)
     if not revoked.is_empty and (owned is None or has_any(owned, revoked)):
@@ -113,7 +115,7 @@ class _Difference:
     waits: bool
 
 
-def _difference(has: TaskIds, target: TaskIds, is_free: Callable[[SubtopologyId, int], bool]) -> _Difference:
+def _difference(has: TaskIds, target: TaskIds, free_of: _FreeOf) -> _Difference:
     kept: dict[SubtopologyId, frozenset[int]] = {}
     revoked: dict[SubtopologyId, frozenset[int]] = {}
     added: dict[SubtopologyId, frozenset[int]] = {}
@@ -121,7 +123,7 @@ def _difference(has: TaskIds, target: TaskIds, is_free: Callable[[SubtopologyId,
     for subtopology_id in {**target, **has}:
         wanted, held = target.get(subtopology_id, frozenset()), has.get(subtopology_id, frozenset())
         missing = wanted - held
-        free = frozenset(task for task in missing if is_free(subtopology_id, task))
+        free = free_of(subtopology_id, missing)
         _put(kept, subtopology_id, held & wanted)
         _put(revoked, subtopology_id, held - wanted)
         _put(added, subtopology_id, free)

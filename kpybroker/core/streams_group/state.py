@@ -7,9 +7,11 @@ with the topics of now, where members have state, who asked for a shutdown; lost
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import TypeVar
+from itertools import chain
+from typing import Any, TypeVar
 
 from kpybroker.core.modern_group.shared import Shared
 from kpybroker.core.modern_group.state import ModernGroup
@@ -17,7 +19,6 @@ from kpybroker.core.modern_group.timers import LiveMember, TimerKind
 from kpybroker.core.streams_group.members import (
     GONE,
     NO_TASKS,
-    CurrentTasks,
     StreamsMember,
     SubtopologyId,
     Tasks,
@@ -36,8 +37,8 @@ from kpybroker.core.streams_group.topics.configuring import ConfiguredTopology
 from kpybroker.core.streams_group.topics.topology import Topology
 from kpybroker.core.streams_group.values import StreamsGroupConfig, StreamsGroupState, StreamsSurroundings
 
-Task = tuple[SubtopologyId, int]
 K = TypeVar("K")
+_Change = Callable[[dict[Any, Counter[int]], Any, Iterable[int]], None]
 
 
 class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
@@ -65,10 +66,10 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self.validated_topology_epoch = 0
         self.assignment_configs: tuple[tuple[str, str], ...] = ()
         self.topology: Topology | None = None
-        # derived: how many members have a task, of any process or of one
-        self._active: dict[Task, int] = {}
-        self._copies: dict[tuple[str, Task], int] = {}
-        self._spares: dict[tuple[str, Task], int] = {}
+        # derived: how many members have a task, of any process or of one; by subtopology
+        self._active: dict[SubtopologyId, Counter[int]] = {}
+        self._copies: dict[tuple[str, SubtopologyId], Counter[int]] = {}
+        self._spares: dict[tuple[str, SubtopologyId], Counter[int]] = {}
         # live
         self.computing: object | None = None  # the computation that runs elsewhere
         self.initial = LiveMember(group_id, "")
@@ -105,17 +106,17 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         """Whether members read the topic."""
         return bool(self.members) and self.topology is not None and topic_name in self.topology.source_topics
 
-    def has_active(self, subtopology_id: SubtopologyId, task: int) -> bool:
-        """Whether a member has the active task, to run or to give up."""
-        return (subtopology_id, task) in self._active
+    def active_tasks(self, subtopology_id: SubtopologyId) -> Collection[int]:
+        """The active tasks that members have, to run or to give up."""
+        return self._active.get(subtopology_id, ())
 
-    def has_copy(self, process_id: str, subtopology_id: SubtopologyId, task: int) -> bool:
-        """Whether a member of the process has the task, as one of any kind."""
-        return (process_id, (subtopology_id, task)) in self._copies
+    def copies(self, process_id: str, subtopology_id: SubtopologyId) -> Collection[int]:
+        """The tasks of any kind that members of the process have."""
+        return self._copies.get((process_id, subtopology_id), ())
 
-    def has_spare(self, process_id: str, subtopology_id: SubtopologyId, task: int) -> bool:
-        """Whether a member of the process has the task as a standby or warm-up task."""
-        return (process_id, (subtopology_id, task)) in self._spares
+    def spares(self, process_id: str, subtopology_id: SubtopologyId) -> Collection[int]:
+        """The standby and warm-up tasks that members of the process have."""
+        return self._spares.get((process_id, subtopology_id), ())
 
     # --- live
 
@@ -166,22 +167,23 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
     def count(self, old: StreamsMember | None, new: StreamsMember | None) -> None:
         """Keep who has which task."""
         if old is not None:
-            self._hold(old, -1)
+            self._hold(old, _give_up)
         if new is not None:
-            self._hold(new, 1)
+            self._hold(new, _add)
         elif old is not None:
             self.endpoints.pop(old.member_id, None)
         if not self.members:
             self.shutdown_member_id = None
 
-    def _hold(self, member: StreamsMember, change: int) -> None:
+    def _hold(self, member: StreamsMember, change: _Change) -> None:
         process_id = member.metadata.process_id
-        for task in _tasks(member.current, is_active=True):
-            _add(self._active, task, change)
-            _add(self._copies, (process_id, task), change)
-        for task in _tasks(member.current, is_active=False):
-            _add(self._copies, (process_id, task), change)
-            _add(self._spares, (process_id, task), change)
+        for held in (member.current.assigned, member.current.pending_revocation):
+            for subtopology_id, epochs in held.active.items():
+                change(self._active, subtopology_id, epochs.keys())
+                change(self._copies, (process_id, subtopology_id), epochs.keys())
+            for subtopology_id, indexes in chain(held.standby.items(), held.warmup.items()):
+                change(self._copies, (process_id, subtopology_id), indexes)
+                change(self._spares, (process_id, subtopology_id), indexes)
 
     # --- the budget
 
@@ -194,16 +196,16 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         return member_bytes(member, self.target_of(member.member_id))
 
 
-def _tasks(current: CurrentTasks, *, is_active: bool) -> Iterator[Task]:
-    for held in (current.assigned, current.pending_revocation):
-        for of_kind in (held.active,) if is_active else (held.standby, held.warmup):
-            for subtopology_id, indexes in of_kind.items():
-                yield from ((subtopology_id, task) for task in indexes)
+def _add(counts: dict[K, Counter[int]], key: K, tasks: Iterable[int]) -> None:
+    counts.setdefault(key, Counter()).update(tasks)
 
 
-def _add(counts: dict[K, int], key: K, change: int) -> None:
-    count = counts.get(key, 0) + change
-    if count:
-        counts[key] = count
-    else:
+def _give_up(counts: dict[K, Counter[int]], key: K, tasks: Iterable[int]) -> None:
+    of_key = counts[key]
+    for task in tasks:
+        if of_key[task] > 1:
+            of_key[task] -= 1
+        else:
+            del of_key[task]
+    if not of_key:
         del counts[key]

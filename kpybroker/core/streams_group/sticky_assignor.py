@@ -11,7 +11,7 @@ given; once a member has it, it is computed again for what is left.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
@@ -27,6 +27,7 @@ PLAIN_PER_TASK: Final = 4
 """To look at so many tasks takes as long as to give one."""
 
 TaskId = tuple[SubtopologyId, int]
+_Given = dict[SubtopologyId, list[int]]
 Targets = dict[MemberId, Tasks]
 """For every member, also for one that gets nothing."""
 
@@ -103,8 +104,8 @@ class _Work:
         self._process_of: dict[MemberId, _Process] = {}
         self._had_active: dict[TaskId, MemberId] = {}
         self._had_standby: dict[TaskId, list[MemberId]] = {}
-        self._active: dict[MemberId, set[TaskId]] = {member_id: set() for member_id in members}
-        self._standby: dict[MemberId, set[TaskId]] = {member_id: set() for member_id in members}
+        self._active: dict[MemberId, _Given] = {member_id: {} for member_id in members}
+        self._standby: dict[MemberId, _Given] = {member_id: {} for member_id in members}
         active = sum(one.task_count for one in subtopologies.values())
         standby = standby_replicas * sum(one.task_count for one in subtopologies.values() if one.is_stateful)
         self._active_quota = _Quota(active, len(members))
@@ -132,19 +133,23 @@ class _Work:
             if self._is_slice_over((len(active) + len(standby)) // PLAIN_PER_TASK):
                 yield
 
-    def _tasks(self, *, is_stateful: bool) -> list[TaskId]:
+    def _tasks(self, *, is_stateful: bool) -> Slices[list[TaskId]]:
         """In the order of their partitions, so that the shares are given to all subtopologies alike."""
-        tasks = [
-            (subtopology_id, task)
-            for subtopology_id, one in self._subtopologies.items()
-            if one.is_stateful or not is_stateful
-            for task in range(one.task_count)
-        ]
-        return sorted(tasks, key=lambda task: (task[1], task[0]))
+        tasks: list[TaskId] = []
+        wide = sorted(
+            (key, one.task_count) for key, one in self._subtopologies.items() if one.is_stateful or not is_stateful
+        )
+        task = 0
+        while wide := [(key, size) for key, size in wide if size > task]:
+            tasks += [(key, task) for key, _ in wide]
+            task += 1
+            if self._is_slice_over(1 + len(wide) // PLAIN_PER_TASK):
+                yield
+        return tasks
 
-    def _give(self, task: TaskId, member_id: MemberId, into: dict[MemberId, set[TaskId]]) -> None:
+    def _give(self, task: TaskId, member_id: MemberId, into: dict[MemberId, _Given]) -> None:
         process = self._process_of[member_id]
-        into[member_id].add(task)
+        into[member_id].setdefault(task[0], []).append(task[1])
         process.tasks.add(task)
         process.total += 1
         process.counts[member_id] += 1
@@ -159,7 +164,7 @@ class _Work:
 
     def assign_active(self) -> Slices[None]:
         left: list[TaskId] = []
-        for task in self._tasks(is_stateful=False):
+        for task in (yield from self._tasks(is_stateful=False)):
             member_id = self._had_active.get(task)
             if member_id is not None and self._count(member_id) < self._active_quota.share:
                 self._give(task, member_id, self._active)
@@ -177,7 +182,7 @@ class _Work:
             if self._is_slice_over():
                 yield
         queue = _Queue(self._processes)
-        for task in sorted(rest):
+        for task in _by_id(rest):
             process = queue.pop()
             self._give(task, process.least_loaded, self._active)
             queue.push(process)
@@ -202,19 +207,20 @@ class _Work:
     # --- standby tasks
 
     def assign_standby(self) -> Slices[None]:
-        left: list[tuple[TaskId, int]] = []
-        for task in reversed(self._tasks(is_stateful=True)):
+        left: dict[TaskId, int] = {}
+        tasks = yield from self._tasks(is_stateful=True)
+        for task in reversed(tasks):
             for replica in range(self._standby_replicas):
                 member_id = self._standby_candidate(task)
                 if member_id is None:
-                    left.append((task, self._standby_replicas - replica))
+                    left[task] = self._standby_replicas - replica
                     break
                 self._give(task, member_id, self._standby)
             if self._is_slice_over():
                 yield
         queue = _Queue(self._processes)
-        for task, replicas in sorted(left, reverse=True):
-            for _ in range(replicas):
+        for task in _by_id(left, reverse=True):
+            for _ in range(left[task]):
                 process = queue.pop_without(task)
                 if process is None:
                     break  # more copies than processes
@@ -239,8 +245,8 @@ class _Work:
         targets: Targets = {}
         for member_id, active in self._active.items():
             standby = self._standby[member_id]
-            targets[member_id] = Tasks(_by_subtopology(active), _by_subtopology(standby))
-            if self._is_slice_over((len(active) + len(standby)) // PLAIN_PER_TASK):
+            targets[member_id] = Tasks(_ordered(active), _ordered(standby))
+            if self._is_slice_over(self._count(member_id) // PLAIN_PER_TASK):
                 yield
         return targets
 
@@ -279,8 +285,14 @@ def _flat(tasks: TaskIds) -> list[TaskId]:
     return [(subtopology_id, task) for subtopology_id, indexes in tasks.items() for task in indexes]
 
 
-def _by_subtopology(tasks: set[TaskId]) -> TaskIds:
-    found: dict[SubtopologyId, set[int]] = {}
-    for subtopology_id, task in sorted(tasks):
-        found.setdefault(subtopology_id, set()).add(task)
-    return {subtopology_id: frozenset(indexes) for subtopology_id, indexes in found.items()}
+def _by_id(tasks: Iterable[TaskId], *, reverse: bool = False) -> Iterator[TaskId]:
+    """Those of one subtopology after the other; each has its tasks in order already."""
+    found: dict[SubtopologyId, list[TaskId]] = {}
+    for task in tasks:
+        found.setdefault(task[0], []).append(task)
+    for subtopology_id in sorted(found, reverse=reverse):
+        yield from found[subtopology_id]
+
+
+def _ordered(tasks: _Given) -> TaskIds:
+    return {subtopology_id: frozenset(tasks[subtopology_id]) for subtopology_id in sorted(tasks)}

@@ -11,11 +11,12 @@ import trio.testing
 
 from kpybroker.broker.cluster import topic_admin as topics
 from kpybroker.broker.cluster.topic_admin import NewPartitions, NewTopic
+from kpybroker.broker.cluster.topic_refusals import check_replicas_of_kafka_4
 from kpybroker.coordination.tree import retry_until_connected
 from kpybroker.core import tree as t
 from kpybroker.core.controller.events import ApiError
 from kpybroker.wire import znodes
-from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.support.brokers.control_broker import ControlBroker, running_broker
 
 
@@ -155,13 +156,16 @@ async def test_a_configuration_of_a_deleted_topic_is_replaced() -> None:
         assert znodes.decode_config((await broker.tree.get("/config/topics/t")).data) == {}
 
 
-async def test_a_session_that_ends_is_an_error_of_each_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in Kafka, where a coordinator is then not available: no client is to give up for it."""
+@pytest.mark.parametrize("said", [t.ConnectionLoss, t.SessionExpired], ids=["while-it-waits", "before-it-asks"])
+async def test_a_session_that_ends_is_an_error_of_each_topic(
+    said: type[t.TreeError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for which clients ask again, then the next controller."""
     async with running_broker() as broker:
         await create(broker, NewTopic("there", 1, 1))
 
         async def lost(ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
-            return [t.ConnectionLoss()] * len(ops)
+            return [said()] * len(ops)
 
         async def expired() -> None:
             raise t.SessionExpired
@@ -169,8 +173,10 @@ async def test_a_session_that_ends_is_an_error_of_each_topic(monkeypatch: pytest
         with monkeypatch.context() as away:
             away.setattr(broker.tree, "submit_many", lost)
             away.setattr(broker.tree, "wait_until_connected", expired)
-            failed = ErrorCode.UNKNOWN_SERVER_ERROR
-            assert await broker.topics.auto_create(["a", "b"]) == {"a": failed, "b": failed}
+            failed = ErrorCode.NOT_CONTROLLER
+            created = await broker.topics.create_topics([NewTopic("a", 1, 1), NewTopic("b", 1, 1)], 0)
+            assert {name: one.error.code for name, one in created.items()} == {"a": failed, "b": failed}
+            assert set((await broker.topics.auto_create(["a", "b"])).values()) == {ErrorCode.LEADER_NOT_AVAILABLE}
             assert await broker.topics.delete_topics(["there", "other"], 0) == {"there": failed, "other": failed}
             grown = await broker.topics.create_partitions([NewPartitions("there", 2)], 0)
             assert grown["there"].code is failed
@@ -367,6 +373,16 @@ class TestGrowth:
             "The manual partition assignment includes broker 5, but no such broker is registered.",
         ),
         (
+            NewTopic("t", assignments={0: []}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        ),
+        (
+            NewTopic("t", assignments={0: [0], 1: [0, 0]}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes the broker 0 more than once.",
+        ),
+        (
             NewTopic("t", 1, 1, configs={"segment.bytes": "100"}),
             ErrorCode.INVALID_CONFIG,
             "Invalid value 100 for configuration segment.bytes: Value must be at least 1048576",
@@ -383,3 +399,48 @@ async def test_a_broker_in_the_place_of_kafka_4_has_its_texts(topic: NewTopic, c
         ):
             grown = await broker.topics.create_partitions([NewPartitions("with.dot", count)], 1000)
             assert grown["with.dot"] == ApiError(ErrorCode.INVALID_PARTITIONS, refusal)
+
+
+@pytest.mark.parametrize(
+    ("new", "code", "message"),
+    [
+        (NewPartitions("other", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
+        (
+            NewPartitions("t", 3, [[0], [0]]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Attempted to add 1 additional partition(s), but only 2 assignment(s) were specified.",
+        ),
+        (
+            NewPartitions("t", 3, [[0, 1]]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes broker 1, but no such broker is registered.",
+        ),
+        (
+            NewPartitions("t", 3, [[0, 0]]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes the broker 0 more than once.",
+        ),
+        (
+            NewPartitions("t", 4, [[0], []]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        ),
+    ],
+)
+async def test_partitions_are_added_with_the_texts_of_kafka_4(
+    new: NewPartitions, code: ErrorCode, message: str | None
+) -> None:
+    async with running_broker(kpybroker_kafka_version="4.3") as broker:
+        assert (await create(broker, NewTopic("t", 2, 1), timeout_ms=60_000)).code is ErrorCode.NONE
+        grown = await broker.topics.create_partitions([new], 1000)
+        assert grown == {new.topic: ApiError(code, message)}
+
+
+def test_partitions_have_as_many_replicas_as_those_before_them() -> None:
+    """In the words of Kafka 4."""
+    with pytest.raises(KafkaError) as refusal:
+        check_replicas_of_kafka_4([[1, 2], [1]], {1, 2})
+    assert str(refusal.value.message) == (
+        "The manual partition assignment includes a partition with 1 replica(s), but this is not consistent with "
+        "previous partitions, which have 2 replica(s)."
+    )

@@ -14,6 +14,7 @@ from kpybroker.broker.network.frames import GROWTH_BYTES_MIN, SMALL_FRAME_BYTES_
 from kpybroker.broker.network.request_memory import KEPT_BUFFERS_MAX, ReceiveBuffers, RequestMemory
 from kpybroker.broker.network.sending import Part
 from kpybroker.wire.errors import ProtocolError
+from tests.support.examples import examples
 
 T = TypeVar("T")
 
@@ -93,7 +94,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("waited for something")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.binary(max_size=300), max_size=6),
     st.lists(st.integers(1, 40), min_size=1),
@@ -106,7 +107,7 @@ def test_frames_are_the_same_however_they_are_cut(
     assert drain(reader_of(framed(bodies), cuts, scratch, large)) == bodies
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(st.binary(max_size=300), max_size=8),
     st.lists(st.integers(1, 400), min_size=1),

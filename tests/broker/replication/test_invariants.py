@@ -22,6 +22,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import parse_header
 from kpybroker.wire.records.control import ControlRecordType, EndTransactionMarker
 from kpybroker.wire.records.validate import ValidatedRecords
+from tests.support.examples import examples
 from tests.support.storage.batches import NOW_MS, append_as_coordinator, batch, claiming, open_log
 from tests.support.storage.lossy_files import LossyFiles
 from tests.support.storage.small_log import SMALL
@@ -213,7 +214,7 @@ class Replica(RuleBasedStateMachine):
         assert epochs == sorted(set(epochs))
 
 
-Replica.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+Replica.TestCase.settings = settings(max_examples=examples(80), stateful_step_count=40, deadline=None)
 TestReplica = Replica.TestCase
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from kpybroker.broker.replication.isr_writes import IsrWrites
 from kpybroker.broker.replication.traffic import Traffic
 from kpybroker.coordination.embedded import EmbeddedStore
 from kpybroker.coordination.tree import create_recursive
+from kpybroker.core import tree as t
 from kpybroker.core.replication.replica import IsrChange, Verdict
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode
@@ -109,3 +111,31 @@ async def test_a_write_whose_response_was_lost_is_found_to_be_there() -> None:
     await made.tree.set(STATE, znodes.encode_partition_state(znodes.PartitionState(1, 4, (1, 2), 7)))
     await made.write((1, 2), partition_epoch=0)
     assert made.calls == [("agreed", 1), ("committed", 0)]
+
+
+async def test_what_was_written_is_reported_in_the_next_session_if_this_one_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The task neither fails nor forgets it."""
+    monkeypatch.setattr(isr_writes, "LINGER_S", 0.0)
+    monkeypatch.setattr(isr_writes, "CHECK_INTERVAL_S", 0.0)
+    made = await scene()
+    await create_recursive(made.tree, znodes.ISR_CHANGE_NOTIFICATION)
+    await made.write((1, 2), partition_epoch=0)
+    submit_many, refused = made.tree.submit_many, 0
+
+    async def ended_at_first(ops: Sequence[t.Operation]) -> Sequence[t.Result | t.TreeError]:
+        nonlocal refused
+        if refused < 2 and isinstance(ops[0], t.Create):
+            refused += 1
+            return [t.SessionExpired()] * len(ops)
+        return await submit_many(ops)
+
+    monkeypatch.setattr(made.tree, "submit_many", ended_at_first)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.writes.notify_controller)
+        with trio.fail_after(60):
+            while not (await made.tree.children(znodes.ISR_CHANGE_NOTIFICATION)).names:
+                await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert refused == 2

@@ -92,3 +92,11 @@ def test_a_position_in_a_partition(position: Position, expected: int) -> None:
 
 def test_within_is_the_nearest_offset() -> None:
     assert [within(offset, BOUNDS) for offset in (5, 15, 25)] == [10, 15, 20]
+
+
+@pytest.mark.parametrize(
+    "text", ["1969-12-31T23:59:59.999+00:00", "1960-01-01", "0001-01-01T00:00+23:59", "-99999999d"]
+)
+def test_a_time_before_1970_is_the_first_there_is(text: str) -> None:
+    """-1 and -2 are the end and the start to the protocol, and other numbers below 0 an error."""
+    assert parse_timestamp(text, NOW_MS) == 0

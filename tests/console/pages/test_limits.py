@@ -28,6 +28,8 @@ def rows() -> dict[str, str]:
     return {
         "one request to the cluster": f"{live.REQUEST_S_MAX:g} s, or `--timeout` if that is shorter",
         "one page": f"{live.PAGE_S_MAX:g} s; then it says that the cluster does not respond",
+        "all requests of one page together": f"{live.PAGE_S_MAX * live.ASKING:g} s; "
+        "a part that was not asked by then says so",
         "pages that wait for the cluster at the same time": number(live.WORKING_MAX),
         "rows of a list": f"{ROWS_MAX} a page",
         "partitions whose offsets a page asks for": f"{number(topics.PLACES_MAX)}; lists with more show no offsets",

@@ -18,7 +18,7 @@ from kpybroker.console.queries.records import downloads, scan
 from kpybroker.console.queries.records.listing import placed, scan_of
 from kpybroker.testing import Broker
 from tests.console.conftest import MakeClient, settings_for
-from tests.console.test_messages import places, record
+from tests.console.test_messages import links, places, record
 
 COUNT = 400
 
@@ -166,3 +166,21 @@ def test_a_download_that_would_be_cut_breaks_off(
     caplog.clear()
     assert len(browser.get(f"/topics/{topic}/download.jsonl?start=oldest&limit=10").text.splitlines()) == 10
     assert caplog.text == ""
+
+
+def test_a_thousand_partitions_are_one_list_in_both_ways(client: MakeClient, broker: Broker) -> None:
+    name = f"wide-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, messages.PLACES_MAX)
+    used = [n * 37 % messages.PLACES_MAX for n in range(12)]
+    broker.produce(name, [record(f"v{n}", None, partition, 10**12 + n) for n, partition in enumerate(used)])
+    browser = client()
+    pages, found = [], []
+    target = "?start=oldest&limit=5"
+    while target:
+        page = browser.get(f"/topics/{name}/messages{target}").text
+        pages.append([partition for partition, _ in places(page)])
+        found.append(links(page))
+        target = found[-1].get("newer", "")
+    assert pages == [used[:5], used[5:10], used[10:]]
+    page = browser.get(f"/topics/{name}/messages{found[-1]['older']}").text
+    assert [partition for partition, _ in places(page)] == used[5:10]

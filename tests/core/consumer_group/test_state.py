@@ -38,6 +38,7 @@ from kpybroker.wire.yield_budget import WorkBudget
 from tests.core.consumer_group.assignors import contiguous
 from tests.core.group.durable import consumer_state
 from tests.core.group.logs.random_records import ALL_RECORDS
+from tests.support.examples import examples
 
 TOPIC = b"1" * 16
 NOW = Now(1_000, 1.0)
@@ -74,7 +75,7 @@ def derived(group: ConsumerGroup) -> object:
 
 
 @given(st.lists(ALL_RECORDS, max_size=30))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_any_mix_of_records_is_replayed_and_counted(records: list[Record]) -> None:
     machine = machine_of(records)
     subscribed: dict[str, set[str]] = {}
@@ -93,7 +94,7 @@ def test_any_mix_of_records_is_replayed_and_counted(records: list[Record]) -> No
 
 
 @given(st.lists(ALL_RECORDS, max_size=30))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_what_any_mix_left_can_be_served_and_deleted(records: list[Record]) -> None:
     machine = machine_of(records)
     run_to_end(machine.activate(machine.ids(), NOW, WorkBudget()))

@@ -27,6 +27,7 @@ from kpybroker.core.modern_group.members import LEAVE_GROUP_EPOCH, LEAVE_GROUP_S
 from kpybroker.wire.errors import ErrorCode
 from tests.core.consumer_group.clients import GROUP, Client
 from tests.core.consumer_group.harness import ConsumerHarness
+from tests.support.examples import examples
 
 WHO = st.integers(0, 4)
 TOPICS = st.sampled_from(["t=4 u=2", "t=4", "t=5 u=2", "t=1 u=3 tt=2", "u=2"])
@@ -219,5 +220,5 @@ class ConsumerGroups(RuleBasedStateMachine):
 
 TestConsumerGroups = ConsumerGroups.TestCase
 TestConsumerGroups.settings = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )

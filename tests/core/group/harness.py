@@ -167,9 +167,10 @@ class Harness(MachineHarness):
     def do_cleanup(self, group_id: str) -> None:
         self.run(self.machine.cleanup(group_id, self.now))
 
-    def do_topic_deleted(self, topic: str) -> None:
+    def do_topic_deleted(self, topic: str, keep: str = "") -> None:
         for group_id in list(self.machine.groups):
-            self.run(self.machine.forget_topic(group_id, topic, ZERO_UUID, self.now))
+            outcome = self.machine.forget_topic(group_id, topic, ZERO_UUID, self.now, keeps_group=bool(keep))
+            self.run(outcome)
 
     def do_marker(self, producer_id: str, fate: str) -> None:
         self.machine.replay_marker(int(producer_id), fate == "commit")
@@ -317,7 +318,7 @@ _REQUESTS: dict[str, Callable[[Harness, str, list[str]], object]] = {
     "describe": lambda harness, group_id, arguments: DescribeGroup(group_id),
     "delete": lambda harness, group_id, arguments: DeleteGroup(group_id),
     "delete-offsets": lambda harness, group_id, arguments: DeleteOffsets(
-        group_id, tuple(_partition(argument) for argument in arguments)
+        group_id, tuple(_partition(argument) for argument in arguments if argument != "keep"), "keep" in arguments
     ),
 }
 

@@ -361,7 +361,7 @@ class Model:
         if self.state == "Empty" and not self.offsets:
             self.forget()
 
-    def delete_offsets(self, ticket: str, partitions: Sequence[Partition]) -> None:
+    def delete_offsets(self, ticket: str, partitions: Sequence[Partition], keeps_group: bool) -> None:
         if not self.exists:
             return self.say(ticket, "GROUP_ID_NOT_FOUND")
         if self.state != "Empty" and self.protocol_type != "consumer":
@@ -371,7 +371,7 @@ class Model:
             if not keep:
                 self.offsets.pop(partition, None)
         self.say(ticket, "NONE", tuple("GROUP_SUBSCRIBED_TO_TOPIC" if keep else "NONE" for keep in is_read))
-        if partitions and self.state == "Empty" and not self.offsets:
+        if partitions and self.state == "Empty" and not self.offsets and not keeps_group:
             self.forget()
 
     def delete(self, ticket: str) -> None:

@@ -29,6 +29,7 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.map_order import scala_hash_map_order
 from tests.core.group.harness import Harness, join_of, subscription
 from tests.core.group.model import Member, Model, Response
+from tests.support.examples import examples
 
 GROUP = "g"
 T, TU = subscription("t"), subscription("t", "u")
@@ -283,10 +284,10 @@ class AgainstTheModel(RuleBasedStateMachine):
         ticket = self._ask(CommitOffsets(GROUP, member_id, instance, generation, {place: value}))
         self.model.commit(ticket, member_id, instance, generation, place, offset)
 
-    @rule(places=st.lists(PLACES, max_size=3, unique=True))
-    def offsets_are_deleted(self, places: list[tuple[str, int]]) -> None:
-        ticket = self._ask(DeleteOffsets(GROUP, tuple(sorted(places))))
-        self.model.delete_offsets(ticket, sorted(places))
+    @rule(places=st.lists(PLACES, max_size=3, unique=True), keeps_group=st.booleans())
+    def offsets_are_deleted(self, places: list[tuple[str, int]], keeps_group: bool) -> None:
+        ticket = self._ask(DeleteOffsets(GROUP, tuple(sorted(places)), keeps_group))
+        self.model.delete_offsets(ticket, sorted(places), keeps_group)
 
     @precondition(lambda self: self.model.state != "Empty" or self.model.offsets)
     @rule()
@@ -343,5 +344,5 @@ class AgainstTheModel(RuleBasedStateMachine):
 
 TestAgainstTheModel = AgainstTheModel.TestCase
 TestAgainstTheModel.settings = settings(
-    max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(200), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -32,6 +32,7 @@ from kpybroker.core.offsets.values import OffsetAndMetadata
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.errors import ErrorCode
 from tests.core.group.harness import Harness, join_of, stable, subscription
+from tests.support.examples import examples
 
 GROUP = "g"
 PROTOCOLS = {
@@ -279,5 +280,5 @@ class Groups(RuleBasedStateMachine):
 
 TestGroups = Groups.TestCase
 TestGroups.settings = settings(
-    max_examples=150, stateful_step_count=100, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(150), stateful_step_count=100, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -28,6 +28,7 @@ from kpybroker.core.share.values import (
 )
 from kpybroker.core.share_coordinator.values import StateBatch
 from kpybroker.wire.errors import ErrorCode
+from tests.support.examples import examples
 
 MEMBERS = st.sampled_from("ab")
 TYPES = st.sampled_from([0, 1, 1, 2, 2, 3, 4])
@@ -301,6 +302,6 @@ class Partition(RuleBasedStateMachine):
 
 
 Partition.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestPartition = Partition.TestCase

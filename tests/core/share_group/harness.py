@@ -155,12 +155,13 @@ class ShareHarness(ModernHarness):
         assignment = run_to_end(effect.computation.slices)
         self.run(self.machine.on_target_computed(effect.group_id, effect.computation, assignment, self.now))
 
-    def do_topic_deleted(self, topic: str) -> None:
+    def do_topic_deleted(self, topic: str, keep: str = "") -> None:
         """Of a topic that is not among the topics any more, or is another one by now."""
         found = self.topics.by_name(topic)
         for group_id in self.machine.ids():
             topic_id = ZERO_UUID if found is None else found.topic_id
-            self.run(self.machine.forget_topic(group_id, topic, topic_id, self.now))
+            outcome = self.machine.forget_topic(group_id, topic, topic_id, self.now, keeps_group=bool(keep))
+            self.run(outcome)
 
     def do_show_share(self, group_id: str) -> None:
         group = self.machine.shares.groups.get(group_id)

@@ -19,6 +19,7 @@ from kpybroker.core.share_group.state import ShareGroup
 from kpybroker.core.share_group.values import ShareHeartbeat, ShareHeartbeatResult
 from kpybroker.wire.errors import ErrorCode
 from tests.core.share_group.harness import ShareHarness
+from tests.support.examples import examples
 
 WHO = st.integers(0, 3)
 SUBSCRIPTIONS = st.sampled_from(["t", "u", "tu"]).map(frozenset)
@@ -169,6 +170,6 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 AnyOrder.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60), stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestAnyOrder = AnyOrder.TestCase

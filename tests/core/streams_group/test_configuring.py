@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kpybroker.core.streams_group.topics.configuring import ConfiguredTopology, StatusCode, configure
+from kpybroker.core.streams_group.topics.configuring import TASKS_MAX, ConfiguredTopology, StatusCode, configure
 from kpybroker.core.streams_group.topics.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from tests.core.streams_group.topologies import COUNTING, COUNTS, READS, SomeTopics, topology
@@ -164,3 +166,65 @@ def test_a_topology_that_contradicts_itself_is_an_error_of_the_server_as_in_kafk
     with pytest.raises(KafkaError) as raised:
         configured(of, **{"in": 1})
     assert raised.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+# --- as large as may be, and chains
+
+
+def in_passes(of: Topology) -> dict[str, int] | None:
+    """As Kafka finds the partitions of repartition topics: pass by pass, with what is known at that moment."""
+    parts = [of.subtopologies[name] for name in sorted(of.subtopologies)]
+    sources = [topic for one in parts for topic in one.repartition_source_topics]
+    found = {topic.name: topic.partitions for topic in sources if topic.partitions}
+    while True:
+        before = len(found)
+        for one in parts:
+            for sink in one.repartition_sink_topics:
+                known = [found[topic.name] for topic in one.repartition_source_topics if topic.name in found]
+                known += [COUNTS_OF_SOURCES[name] for name in one.source_topics]
+                if sink not in found and known:
+                    found[sink] = max(known)
+        if all(sink in found for one in parts for sink in one.repartition_sink_topics):
+            return found if all(topic.name in found for topic in sources) else None
+        if len(found) == before:
+            return None
+
+
+COUNTS_OF_SOURCES = {"a": 1, "b": 2, "c": 3}
+NAMES = st.sampled_from([f"r{number}" for number in range(6)])
+SOME = st.lists(NAMES, max_size=3, unique=True).map(tuple)
+
+
+@st.composite
+def topologies(draw: st.DrawFn) -> Topology:
+    fixed = draw(st.dictionaries(NAMES, st.integers(1, 4), max_size=2))
+    parts = [
+        Subtopology(
+            str(number),
+            draw(st.lists(st.sampled_from(list(COUNTS_OF_SOURCES)), max_size=2, unique=True).map(tuple)),
+            repartition_sink_topics=draw(SOME),
+            repartition_source_topics=tuple(TopicInfo(name, fixed.get(name, 0)) for name in draw(SOME)),
+        )
+        for number in range(draw(st.integers(1, 6)))
+    ]
+    return topology(*(one for one in parts if one.source_topics or one.repartition_source_topics))
+
+
+@given(topologies())
+def test_repartition_topics_have_what_passes_over_the_topology_find(of: Topology) -> None:
+    expected = in_passes(of)
+    if expected is None:
+        with pytest.raises(KafkaError) as refused:
+            configured(of, **COUNTS_OF_SOURCES)
+        assert refused.value.code is ErrorCode.STREAMS_INVALID_TOPOLOGY
+        return
+    found = configured(of, **COUNTS_OF_SOURCES)
+    read = {topic.name for one in of.subtopologies.values() for topic in one.repartition_source_topics}
+    assert sizes(found) == {name: count for name, count in expected.items() if name in read}
+
+
+def test_there_are_at_most_so_many_tasks() -> None:
+    of = topology(Subtopology("0", ("in",)), Subtopology("1", ("in",)))
+    assert configured(of, **{"in": TASKS_MAX // 2}).is_ready
+    text = f"The topology has {TASKS_MAX + 2} tasks, and at most {TASKS_MAX} are assigned."
+    assert problem(of, **{"in": TASKS_MAX // 2 + 1}) == (WRONG, text)

@@ -23,14 +23,14 @@ class Held:
     active: tuple[tuple[int, str], ...] = ()
     spare: tuple[tuple[int, str], ...] = ()
 
-    def has_active(self, subtopology_id: str, task: int) -> bool:
-        return task in dict(self.active)
+    def active_tasks(self, subtopology_id: str) -> set[int]:
+        return {task for task, _ in self.active}
 
-    def has_spare(self, process_id: str, subtopology_id: str, task: int) -> bool:
-        return (task, process_id) in self.spare
+    def spares(self, process_id: str, subtopology_id: str) -> set[int]:
+        return {task for task, process in self.spare if process == process_id}
 
-    def has_copy(self, process_id: str, subtopology_id: str, task: int) -> bool:
-        return (task, process_id) in self.active or self.has_spare(process_id, subtopology_id, task)
+    def copies(self, process_id: str, subtopology_id: str) -> set[int]:
+        return {task for task, process in (*self.active, *self.spare) if process == process_id}
 
 
 NO_ONE = Held()

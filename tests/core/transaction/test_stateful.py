@@ -29,6 +29,7 @@ from kpybroker.core.transaction.values import (
 )
 from kpybroker.wire.errors import ErrorCode
 from tests.core.transaction.harness import Harness
+from tests.support.examples import examples
 
 X = "x"
 WHO = st.integers(0, 2)
@@ -225,5 +226,5 @@ def _producer(transaction: Transaction) -> ProducerIdAndEpoch:
 
 TestTransactions = Transactions.TestCase
 TestTransactions.settings = settings(
-    max_examples=100, stateful_step_count=80, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(100), stateful_step_count=80, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -96,6 +96,7 @@ def test_all_is_there_as_it_was(is_compacted: bool) -> None:
     assert len(versions) == 3 * taking_over.OF_EACH_TYPE
 
 
+@pytest.mark.wide
 def test_nothing_is_written_where_it_is_registered_again() -> None:
     registry = applied(theirs().records)
     registry.leader.leads = False

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.storage.log.log import Log
 from kpybroker.wire.errors import ErrorCode, KafkaError
+from tests.support.examples import examples
 from tests.support.storage.batches import NOW_MS, append, open_log, read_all
 from tests.support.storage.lossy_files import LossyFiles
 from tests.support.storage.small_log import SMALL, new
@@ -216,5 +217,5 @@ class LogAgainstList(RuleBasedStateMachine):
                 segment.offset_index.sanity_check(segment.size)
 
 
-LogAgainstList.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+LogAgainstList.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=25, deadline=None)
 TestLogAgainstList = LogAgainstList.TestCase

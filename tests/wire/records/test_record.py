@@ -14,6 +14,7 @@ from kpybroker.wire.records.batch import iter_batches, parse_header, verify_crc
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
 from kpybroker.wire.records.legacy import build_message_set
 from kpybroker.wire.records.record import Record, iter_records
+from tests.support.examples import examples
 from tests.wire.records.samples import LEGACY_CODECS, plain_records, read_all, record_lists
 
 FORMATS = [(2, codec) for codec in Codec] + [(magic, codec) for magic in (0, 1) for codec in LEGACY_CODECS]
@@ -45,7 +46,7 @@ def test_a_batch_is_read_at_any_position(magic: int, codec: Codec) -> None:
 
 @pytest.mark.parametrize(("magic", "codec"), FORMATS)
 @given(flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 7)), min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_flips_never_give_wrong_records(magic: int, codec: Codec, flips: list[tuple[int, int]]) -> None:
     """With the CRC checked first, a damaged buffer gives records that were there, or a KafkaError."""
     buffer = build(magic, codec, plain_records(8))
@@ -64,7 +65,7 @@ def test_flips_never_give_wrong_records(magic: int, codec: Codec, flips: list[tu
 
 @pytest.mark.parametrize(("magic", "codec"), FORMATS)
 @given(flips=st.lists(st.tuples(st.integers(16, 10**6), st.integers(0, 255)), min_size=1, max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_unchecked_bytes_raise_kafka_errors_only(magic: int, codec: Codec, flips: list[tuple[int, int]]) -> None:
     buffer = build(magic, codec, plain_records(8))
     for place, value in flips:

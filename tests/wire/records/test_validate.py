@@ -20,6 +20,7 @@ from kpybroker.wire.records.legacy import build_message_set, encode_message
 from kpybroker.wire.records.record import Record
 from kpybroker.wire.records.record_errors import RecordValidationError
 from kpybroker.wire.records.validate import AppendContext, ValidatedRecords, validate_and_assign, validate_fast
+from tests.support.examples import examples
 from tests.wire.records.samples import LEGACY_CODECS, only_header, plain_records, read_all
 
 RULES = AppendRules()
@@ -106,7 +107,7 @@ def test_an_opaque_topic_takes_records_as_they_are() -> None:
 
 
 @given(count=st.integers(1, 30), codec=st.sampled_from(list(Codec)), check_every_record=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_checking_records_of_a_sound_batch_changes_nothing(count: int, codec: Codec, check_every_record: bool) -> None:
     rules = replace(RULES, check_every_record=check_every_record)
     assert validate(sent(count, codec), rules) == validate(sent(count, codec))
@@ -452,7 +453,7 @@ def test_what_old_formats_cannot_hold_is_refused() -> None:
 
 
 @given(flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), max_size=6), data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_nothing_but_kafka_errors(flips: list[tuple[int, int]], data: st.DataObject) -> None:
     magic = data.draw(st.sampled_from([0, 1, 2]))
     codec = data.draw(st.sampled_from(LEGACY_CODECS))

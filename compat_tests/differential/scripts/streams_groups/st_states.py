@@ -63,7 +63,7 @@ STATES: Mapping[str, Sequence[Step]] = {
     "classic-empty": [*known(), *grouped.joined("m"), leave(("{m}", None), v=5), grouped.state("Empty")],
     "consumer": [*known(), steps.joins("a", "{t}", v=1)],
     "consumer-empty": [*known(), steps.joins("a", "{t}", v=1), steps.leaves(v=1)],
-    "share": [*known(), share_steps.joins("a", "{t}")],
+    "share": [*known(), *share_steps.assigned("a", "{t}")],
 }
 """How each is reached."""
 

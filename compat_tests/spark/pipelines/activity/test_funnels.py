@@ -93,7 +93,7 @@ def expected_funnels(visits: list[dict[str, Any]]) -> Counter[tuple[int, int, st
     return found
 
 
-@pytest.mark.parametrize("form", [pytest.param("activity"), pytest.param("access", marks=pytest.mark.wide)])
+@pytest.mark.parametrize("form", [pytest.param("activity", marks=pytest.mark.wide), "access"])
 def test_bots_are_counted_apart_and_sessions_at_each_step(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, form: str
 ) -> None:

@@ -275,7 +275,8 @@ def test_late_events_are_dropped_and_each_window_comes_out_once(
     compare(spark, broker, options, expected)
 
 
-@pytest.mark.parametrize("form", ["access", pytest.param("dpkg", marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize("form", ["access", "dpkg"])
 def test_log_lines_of_each_format_with_a_heartbeat_at_their_end(
     spark: SparkSession, broker: Broker, options: Lines, form: str
 ) -> None:
@@ -295,7 +296,7 @@ def test_log_lines_of_each_format_with_a_heartbeat_at_their_end(
 def test_a_whole_run_closes_everything_and_knows_no_lateness(
     spark: SparkSession, broker: Broker, options: Lines, name: str
 ) -> None:
-    options = with_topics(replace(options, run=Run.WHOLE, checkpoint=None, max_offsets=10), name)
+    options = with_topics(replace(options, run=Run.WHOLE, checkpoint=None, max_offsets=60), name)
     lines = some_lines("activity", 8, 0, 300, 200) + NOISE["activity"]
     places = write(broker, options.input[0], lines, "2024-03-05T08:30:00Z")
     report = run(spark, options)
@@ -307,6 +308,7 @@ def test_a_whole_run_closes_everything_and_knows_no_lateness(
         run(spark, options)
 
 
+@pytest.mark.wide
 def test_other_names_of_fields_epoch_times_and_a_time_zone(spark: SparkSession, broker: Broker, options: Lines) -> None:
     fields = {"time": "ts", "page": "url", "visitor": "cookie", "action": "verb"}
     options = replace(options, run=Run.WHOLE, checkpoint=None, timezone="Europe/Oslo")

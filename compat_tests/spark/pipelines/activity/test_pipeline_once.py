@@ -92,6 +92,7 @@ def test_results_are_there_once_after_driver_and_broker_were_killed(
     compare(spark, broker, options, expected)
 
 
+@pytest.mark.wide
 def test_a_checkpoint_of_another_job_is_refused(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path, name: str
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_checkpoint_of_another_job_is_refused(
     assert run(spark, options).read == 0
 
 
+@pytest.mark.wide
 def test_a_topic_with_more_partitions_is_read_and_one_that_was_made_again_is_not(
     spark: SparkSession, broker: Broker, topic: MakeTopic, tmp_path: Path
 ) -> None:

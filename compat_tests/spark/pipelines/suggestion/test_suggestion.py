@@ -91,6 +91,7 @@ def compare(broker: Broker, options: Suggestions, expected: Recount) -> None:
     }
 
 
+@pytest.mark.wide
 def test_suggestions_are_those_of_a_recount(spark: SparkSession, broker: Broker, options: Suggestions) -> None:
     """Two runs over one checkpoint. The second one also brings lines that are too late for any basket."""
     given = list(lines(PLAN))

@@ -12,7 +12,7 @@ from kpybroker.broker.requests.clients import client_name, shown
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.config.metadata_versions import at_least
 from kpybroker.core.authorizer import Operation, ResourceType
-from kpybroker.core.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
+from kpybroker.core.features import CONSUMER_GROUPS_FROM, GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from kpybroker.core.topic_partition import PartitionKey
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -20,8 +20,6 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
 
-CONSUMER_GROUPS_FROM = 1
-"""The level of `group.version` that has consumer groups."""
 SHARE_GROUPS_FROM = 1
 """The level of `share.version` that has share groups."""
 STREAMS_GROUPS_FROM = 1

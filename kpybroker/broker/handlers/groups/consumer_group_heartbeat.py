@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.cluster.registration import random_uuid
 from kpybroker.broker.handlers.groups.checks import (
-    CONSUMER_GROUPS_FROM,
     own_text,
     require_visible,
     serves_consumer_groups,
@@ -25,7 +24,7 @@ from kpybroker.core.assignors.values import Partitions
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.consumer_group.validation import validate
 from kpybroker.core.consumer_group.values import ConsumerHeartbeat, ConsumerHeartbeatResult
-from kpybroker.core.features import GROUP_VERSION
+from kpybroker.core.features import CONSUMER_GROUPS_FROM, GROUP_VERSION
 from kpybroker.wire import znodes
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import KafkaError

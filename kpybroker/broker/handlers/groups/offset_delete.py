@@ -28,7 +28,9 @@ async def handle(broker: Broker, request: OffsetDeleteRequest, context: RequestC
     context.require(Operation.DELETE, ResourceType.GROUP, request.group_id)
     known, errors = await known_partitions(broker, context, request.topics)
     require_group_id(request.group_id)
-    result: DeleteOffsetsResult = await broker.groups.ask(DeleteOffsets(request.group_id, tuple(known)))
+    result: DeleteOffsetsResult = await broker.groups.ask(
+        DeleteOffsets(request.group_id, tuple(known), broker.groups.keeps_groups_without_offsets)
+    )
     if result.error is not ErrorCode.NONE:
         raise KafkaError(result.error)
     topics = by_topic((errors | dict(result.errors)).items())

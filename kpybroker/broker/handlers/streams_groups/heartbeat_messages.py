@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kpybroker.broker.loop.steps import Steps
+from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.core.streams_group.members import Endpoint, TaskIds, Tasks
 from kpybroker.core.streams_group.topics.topology import CopartitionGroup, Subtopology, TopicInfo, Topology
@@ -15,9 +17,12 @@ Request = StreamsGroupHeartbeatRequest
 Response = StreamsGroupHeartbeatResponse
 
 
-def heartbeat_of(request: Request, context: RequestContext) -> StreamsHeartbeat:
+def heartbeat_of(request: Request, context: RequestContext) -> Steps[StreamsHeartbeat]:
     """The request as a value. Raises UNKNOWN_SERVER_ERROR, as Kafka, where something is named twice: no client does."""
     endpoint = request.user_endpoint
+    active_tasks = yield from _tasks(request.active_tasks)
+    standby_tasks = yield from _tasks(request.standby_tasks)
+    warmup_tasks = yield from _tasks(request.warmup_tasks)
     return StreamsHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -27,9 +32,9 @@ def heartbeat_of(request: Request, context: RequestContext) -> StreamsHeartbeat:
         rack_id=request.rack_id,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         topology=None if request.topology is None else topology_of(request.topology),
-        active_tasks=_tasks(request.active_tasks),
-        standby_tasks=_tasks(request.standby_tasks),
-        warmup_tasks=_tasks(request.warmup_tasks),
+        active_tasks=active_tasks,
+        standby_tasks=standby_tasks,
+        warmup_tasks=warmup_tasks,
         process_id=request.process_id,
         endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
         client_tags=None if request.client_tags is None else _tags(request.client_tags),
@@ -71,10 +76,14 @@ def _topic(topic: Request.TopicInfo) -> TopicInfo:
     return TopicInfo(topic.name, topic.partitions, topic.replication_factor, configs)
 
 
-def _tasks(sent: Sequence[Request.TaskIds] | None) -> TaskIds | None:
+def _tasks(sent: Sequence[Request.TaskIds] | None) -> Steps[TaskIds | None]:
     if sent is None:
         return None
-    tasks = {one.subtopology_id: frozenset(one.partitions) for one in sent}
+    budget = YieldBudget()
+    tasks: dict[str, frozenset[int]] = {}
+    for one in sent:
+        tasks[one.subtopology_id] = frozenset(one.partitions)
+        yield from budget.steps()
     _require_distinct(tasks, sent)
     return tasks
 

@@ -49,6 +49,8 @@ CAUSE = "streams groups (KIP-1071) are not served"
 RAISE = "raise the level: kpybroker feature upgrade streams.version=1"
 ALLOW = "add streams to group.coordinator.rebalance.protocols of the brokers"
 CLASSIC = "set group.protocol=classic in the application"
+TOPOLOGY_SIZE_MAX: Final = 5_000
+"""So many subtopologies, topics and copartition groups a topology may have."""
 FAILURES_SHOWN: Final = 3
 """So many failed creations are named in a status."""
 QUIET_HEARTBEATS: Final = 2
@@ -64,8 +66,9 @@ def handle(broker: Broker, request: StreamsGroupHeartbeatRequest, context: Reque
         raise unserved_protocol(broker, context, request.group_id, CAUSE, _fix(broker))
     context.require(Operation.READ, ResourceType.GROUP, request.group_id)
     if request.topology is not None:
+        _require_size(request.topology)
         yield from _check_topics(request.topology, context)
-    heartbeat = heartbeat_of(request, context)
+    heartbeat = yield from heartbeat_of(request, context)
     validate(heartbeat)
     if not broker.metadata.received_update:
         # Before the first metadata no topic is known, and members would have to give up what they have.
@@ -84,6 +87,22 @@ def _fix(broker: Broker) -> str:
 
 
 # --- before the group is asked
+
+
+def _require_size(topology: Topology) -> None:
+    """Raises STREAMS_INVALID_TOPOLOGY for a topology of which one step would hold up all other requests."""
+    size = len(topology.subtopologies)
+    if size <= TOPOLOGY_SIZE_MAX:
+        size += sum(map(_size, topology.subtopologies))
+    if size > TOPOLOGY_SIZE_MAX:
+        raise _invalid(
+            f"The topology has {size} subtopologies, topics and copartition groups, more than {TOPOLOGY_SIZE_MAX}."
+        )
+
+
+def _size(one: StreamsGroupHeartbeatRequest.Subtopology) -> int:
+    sources = len(one.source_topics) + len(one.repartition_source_topics)
+    return sources + len(one.repartition_sink_topics) + len(one.state_changelog_topics) + len(one.copartition_groups)
 
 
 def _check_topics(topology: Topology, context: RequestContext) -> Steps[None]:

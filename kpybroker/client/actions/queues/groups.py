@@ -46,14 +46,20 @@ DELETED: Final = (
 def described(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup | CommandError]:
     """Those of these names that are share groups, or why that is not known."""
     try:
-        return share.describe(cluster.settings, names) if names and can_ask(cluster.settings) else {}
+        if not names or not can_ask(cluster.settings):
+            return {}
+        with cluster.wire() as wire:
+            return share.describe(wire, names)
     except CommandError as error:
         return dict.fromkeys(names, error)
 
 
 def is_share_group(cluster: Cluster, name: str) -> bool:
     """Whether this is a share group. Raises CommandError if that is not known."""
-    found = share.describe(cluster.settings, [name]).get(name) if can_ask(cluster.settings) else None
+    if not can_ask(cluster.settings):
+        return False
+    with cluster.wire() as wire:
+        found = share.describe(wire, [name]).get(name)
     if isinstance(found, CommandError):
         raise found
     return found is not None
@@ -61,7 +67,7 @@ def is_share_group(cluster: Cluster, name: str) -> bool:
 
 def describe_row(cluster: Cluster, name: str, group: RawGroup) -> dict[str, Any]:
     """A described share group with its members, start offsets and lag. Raises CommandError."""
-    found = share.offsets(cluster.settings, name)
+    found = _offsets(cluster, name)
     edges = known(bounds(cluster, [(one.topic, one.partition) for one in found]))
     rows = [_offset_row(one, edges.get((one.topic, one.partition))) for one in found]
     counted = [row["lag"] for row in rows if row["lag"] is not None]
@@ -83,8 +89,13 @@ def describe_row(cluster: Cluster, name: str, group: RawGroup) -> dict[str, Any]
 
 def lag_of(cluster: Cluster, name: str) -> Behind:
     """The lag of a share group; `unread` are the partitions whose lag is not known. Raises CommandError."""
-    rows = [_offset_row(one, None) for one in share.offsets(cluster.settings, name)]
+    rows = [_offset_row(one, None) for one in _offsets(cluster, name)]
     return Behind(rows, sum(row["lag"] is None for row in rows))
+
+
+def _offsets(cluster: Cluster, name: str) -> list[ShareOffset]:
+    with cluster.wire() as wire:
+        return share.offsets(wire, name)
 
 
 def _offset_row(one: ShareOffset, edges: Any) -> dict[str, Any]:
@@ -139,13 +150,14 @@ def sections(row: Row, members: bool, only_lag: bool, output: Output) -> list[st
 
 def start_offsets(cluster: Cluster, name: str) -> dict[Place, int]:
     """The start offset of each partition that has one. Raises CommandError."""
-    found = share.offsets(cluster.settings, name)
+    found = _offsets(cluster, name)
     return {(one.topic, one.partition): one.start_offset for one in found if one.start_offset is not None}
 
 
 def move(cluster: Cluster, name: str, to: Mapping[Place, int]) -> Mapping[Place, CommandError | None]:
     """Give partitions new start offsets; why it failed, by partition. Raises CommandError."""
-    return share.alter_offsets(cluster.settings, name, to)
+    with cluster.wire() as wire:
+        return share.alter_offsets(wire, name, to)
 
 
 def offset_delete(
@@ -155,13 +167,16 @@ def offset_delete(
     wanted = parse_places(texts)
     if any(numbers is not None for numbers in wanted.values()):
         raise usage("a share group forgets topics, not partitions of them", "name topics only: -t TOPIC")
-    known_topics = {one.topic for one in share.offsets(cluster.settings, name)}
+    known_topics = {one.topic for one in _offsets(cluster, name)}
     for topic in wanted:
         if topic not in known_topics:
             fix = "kpybroker group describe shows the offsets"
             failures.add(f"group {name}", CommandError(f"it has no start offset of {topic}", fix))
     topics = [topic for topic in wanted if topic in known_topics]
-    errors = share.delete_offsets(cluster.settings, name, topics) if execute and topics else {}
+    errors: Mapping[str, CommandError | None] = {}
+    if execute and topics:
+        with cluster.wire() as wire:
+            errors = share.delete_offsets(wire, name, topics)
     rows = []
     for topic in topics:
         error = errors.get(topic)

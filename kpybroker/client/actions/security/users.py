@@ -27,7 +27,6 @@ from kpybroker.client.connect.errors import (
     usage,
 )
 from kpybroker.client.connect.settings import Connection, load
-from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output
 from kpybroker.wire.api import ApiKey
@@ -59,7 +58,7 @@ def credentials(cluster: Cluster, users: Sequence[str], failures: Failures) -> l
     """
     name = DescribeUserScramCredentialsRequest.UserName
     wanted = [name(name=user) for user in dict.fromkeys(users)] if users else None
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         request = DescribeUserScramCredentialsRequest(users=wanted)
         response = wire.any().request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, request)
     check(response.error_code, response.error_message)

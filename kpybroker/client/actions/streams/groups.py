@@ -48,7 +48,10 @@ SUBTOPOLOGIES: Final = (
 def described(cluster: Cluster, names: Sequence[str]) -> Mapping[str, RawGroup | CommandError]:
     """Those of these names that are streams groups, or why that is not known."""
     try:
-        return streams_groups.describe(cluster.settings, names) if names and can_ask(cluster.settings) else {}
+        if not names or not can_ask(cluster.settings):
+            return {}
+        with cluster.wire() as wire:
+            return streams_groups.describe(wire, names)
     except CommandError as error:
         return dict.fromkeys(names, error)
 

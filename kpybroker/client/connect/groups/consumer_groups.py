@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from kpybroker.client.connect.errors import CommandError, check
 from kpybroker.client.connect.groups.raw_groups import CONSUMER, Places, RawGroup, RawMember
-from kpybroker.client.connect.settings import Settings
 from kpybroker.client.connect.wire import GROUP, WireCluster
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -19,15 +18,14 @@ PROTOCOLS: Final = {0: "classic", 1: CONSUMER}
 """By the type of a member; a broker that serves only version 0 does not say it."""
 
 
-def describe_consumers(settings: Settings, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
-    """The consumer groups by name. Raises CommandError if the cluster cannot be reached or does not let us in."""
+def describe_consumers(wire: WireCluster, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
+    """The consumer groups by name."""
     found: dict[str, RawGroup | CommandError] = {}
-    with WireCluster(settings) as cluster:
-        for name in names:
-            try:
-                found[name] = _described(cluster, name)
-            except CommandError as error:
-                found[name] = error
+    for name in names:
+        try:
+            found[name] = _described(wire, name)
+        except CommandError as error:
+            found[name] = error
     return found
 
 

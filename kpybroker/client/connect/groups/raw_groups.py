@@ -63,15 +63,14 @@ class RawGroup(NamedTuple):
     streams: Any = None
 
 
-def describe(settings: Settings, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
-    """The groups by name. Raises CommandError if the cluster cannot be reached or does not let us in."""
+def describe(wire: WireCluster, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
+    """The groups by name."""
     found: dict[str, RawGroup | CommandError] = {}
-    with WireCluster(settings) as cluster:
-        for name in names:
-            try:
-                found[name] = _described(cluster, name)
-            except CommandError as error:
-                found[name] = error
+    for name in names:
+        try:
+            found[name] = _described(wire, name)
+        except CommandError as error:
+            found[name] = error
     return found
 
 

@@ -9,7 +9,6 @@ from kpybroker.client.connect.errors import CommandError, check
 from kpybroker.client.connect.groups import listing
 from kpybroker.client.connect.groups.listing import ABSENT, STREAMS
 from kpybroker.client.connect.groups.raw_groups import Places, RawGroup, RawMember
-from kpybroker.client.connect.settings import Settings
 from kpybroker.client.connect.wire import GROUP, WireCluster
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.streams_group_describe import StreamsGroupDescribeRequest
@@ -53,9 +52,9 @@ class StreamsGroup(NamedTuple):
     subtopologies: list[Subtopology]
 
 
-def describe(settings: Settings, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
+def describe(wire: WireCluster, names: Iterable[str]) -> dict[str, RawGroup | CommandError]:
     """Those of these names that are streams groups. Raises CommandError if the cluster cannot be reached."""
-    return listing.described(settings, STREAMS, names, _described)
+    return listing.described(wire, STREAMS, names, _described)
 
 
 def _described(cluster: WireCluster, name: str) -> RawGroup | None:

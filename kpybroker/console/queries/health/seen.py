@@ -105,7 +105,7 @@ class _Found(NamedTuple):
 
 def _thorough(cluster: Cluster, samples: Samples) -> list[Check]:
     everything = _partitions(cluster.metadata())
-    with WireCluster(cluster.settings) as wire:
+    with cluster.wire() as wire:
         found = _Found(wire, everything)
         minimum, isr_unknown = _known(lambda: _minimum(found))
         hanging, unknown = _known(lambda: _hanging(found))

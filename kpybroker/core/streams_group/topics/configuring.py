@@ -7,7 +7,8 @@ has tasks. What an existing topic has is never changed: a topic that differs is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
@@ -19,6 +20,8 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 SHOWN_TOPICS: Final = 3
 """So many topics are named in the text of a status."""
+TASKS_MAX: Final = 100_000
+"""A topology with more is not assigned: what a member has is one record, and its next step one slice."""
 
 
 class StatusCode(IntEnum):
@@ -100,6 +103,7 @@ def configure(topology: Topology, topics: Topics) -> ConfiguredTopology:
             subtopology_id: _configured(subtopology, counts)
             for subtopology_id, subtopology in sorted(topology.subtopologies.items())
         }
+        _require_few_tasks(configured.values())
         missing = _missing_internal_topics(configured.values(), topics)
     except _Unusable as error:
         return ConfiguredTopology(topology.epoch, None, problem=error.status)
@@ -171,25 +175,15 @@ def _repartition_counts(topology: Topology, counts: _Counts) -> dict[str, int]:
         for topic in subtopology.repartition_source_topics
         if topic.partitions != 0
     }
-    is_complete = False
-    while not is_complete:
-        is_complete, has_progress = True, False
-        for subtopology in subtopologies:
-            for sink in subtopology.repartition_sink_topics:
-                if sink in found:
-                    continue
-                count = _widest_input(subtopology, found, counts)
-                if count is None:
-                    is_complete = False
-                else:
-                    found[sink] = count
-                    has_progress = True
-        if not is_complete and not has_progress:
-            raise KafkaError(
-                ErrorCode.STREAMS_INVALID_TOPOLOGY,
-                "Failed to compute number of partitions for all repartition topics. "
-                "There may be loops in the topology that cannot be resolved.",
-            )
+    for subtopology, count in _in_order_of_passes(subtopologies, found, counts):
+        for sink in subtopology.repartition_sink_topics:
+            found.setdefault(sink, count)
+    if any(sink not in found for subtopology in subtopologies for sink in subtopology.repartition_sink_topics):
+        raise KafkaError(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            "Failed to compute number of partitions for all repartition topics. "
+            "There may be loops in the topology that cannot be resolved.",
+        )
     sources = [topic.name for subtopology in subtopologies for topic in subtopology.repartition_source_topics]
     if any(name not in found for name in sources):
         raise KafkaError(
@@ -200,10 +194,34 @@ def _repartition_counts(topology: Topology, counts: _Counts) -> dict[str, int]:
     return found
 
 
-def _widest_input(subtopology: Subtopology, found: Mapping[str, int], counts: _Counts) -> int | None:
+def _in_order_of_passes(
+    subtopologies: Sequence[Subtopology], found: Mapping[str, int], counts: _Counts
+) -> Iterator[tuple[Subtopology, int]]:
+    """The subtopologies with an input of a known number, which is in `found` or exists, and the largest such number.
+
+    Kafka passes over all of them, in order, until a pass finds nothing new; what is known at that moment counts. Here
+    each is looked at once, in the same order: a chain of thousands would be passed over thousands of times.
+    """
+    readers: dict[str, list[int]] = {}
+    for index, subtopology in enumerate(subtopologies):
+        for topic in subtopology.repartition_source_topics:
+            readers.setdefault(topic.name, []).append(index)
+    seen = {index for index, one in enumerate(subtopologies) if _known_inputs(one, found, counts)}
+    queue = [(0, index) for index in sorted(seen)]  # by pass and index: a heap
+    while queue:
+        number, index = heapq.heappop(queue)
+        subtopology = subtopologies[index]
+        yield subtopology, max(_known_inputs(subtopology, found, counts))
+        for sink in subtopology.repartition_sink_topics:
+            for reader in readers.pop(sink, ()):
+                if reader not in seen:
+                    seen.add(reader)
+                    heapq.heappush(queue, (number + (reader <= index), reader))
+
+
+def _known_inputs(subtopology: Subtopology, found: Mapping[str, int], counts: _Counts) -> list[int]:
     known = [found[topic.name] for topic in subtopology.repartition_source_topics if topic.name in found]
-    known += [count for name in subtopology.source_topics if (count := counts.find(name)) is not None]
-    return max(known, default=None)
+    return known + [count for name in subtopology.source_topics if (count := counts.find(name)) is not None]
 
 
 # --- copartitioned topics
@@ -216,14 +234,19 @@ def _enforce_copartitioning(topology: Topology, groups: Iterable[frozenset[str]]
         for subtopology in topology.subtopologies.values()
         for topic in subtopology.repartition_source_topics
     }
-    fixed = {name for name, is_fixed in repartition.items() if is_fixed}
+    fixed = {name: counts.of(name) for name, is_fixed in repartition.items() if is_fixed}
+    fixed_counts = set(fixed.values())
     for group in groups:
         if group:
-            counts.decided |= _copartition(group, repartition.keys(), fixed, counts)
+            counts.decided |= _copartition(group, repartition.keys(), fixed, fixed_counts, counts)
 
 
 def _copartition(
-    group: frozenset[str], repartition: Collection[str], fixed: Collection[str], counts: _Counts
+    group: frozenset[str],
+    repartition: Collection[str],
+    fixed: Collection[str],
+    fixed_counts: Collection[int],
+    counts: _Counts,
 ) -> dict[str, int]:
     """What the repartition topics of one group get: what the other topics of it have, who must all have the same."""
     wanted = {name: counts.of(name) for name in group if name in repartition}
@@ -231,7 +254,7 @@ def _copartition(
     if given:
         count = _same(given.values(), given)
     elif fixed:
-        count = _same([counts.of(name) for name in fixed], wanted)
+        count = _same(fixed_counts, wanted)
     else:
         count = max(wanted.values())
     for name, has in sorted(wanted.items()):
@@ -282,6 +305,13 @@ def _sized(topic: TopicInfo, counts: _Counts) -> TopicInfo:
     if partitions < 1:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return replace(topic, partitions=partitions)
+
+
+def _require_few_tasks(configured: Iterable[ConfiguredSubtopology]) -> None:
+    tasks = sum(one.task_count for one in configured)
+    if tasks > TASKS_MAX:
+        text = f"The topology has {tasks} tasks, and at most {TASKS_MAX} are assigned."
+        raise _Unusable(StatusCode.INCORRECTLY_PARTITIONED_TOPICS, text)
 
 
 def _missing_internal_topics(configured: Iterable[ConfiguredSubtopology], topics: Topics) -> dict[str, TopicInfo]:

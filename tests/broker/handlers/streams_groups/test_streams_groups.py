@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.handlers.streams_groups.streams_group_heartbeat import TOPOLOGY_SIZE_MAX
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.delete_groups import DeleteGroupsRequest
@@ -288,3 +289,14 @@ async def test_a_broker_that_names_other_protocols_serves_none(tmp_path: Path) -
     async with streams_broker(tmp_path, group_coordinator_rebalance_protocols="classic,consumer") as broker:
         request = StreamsGroupHeartbeatRequest(group_id="g", member_id="m")
         assert (await ask(broker, request, 0)).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_a_topology_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    async with streams_broker(tmp_path, topics=["in"]) as broker:
+        member = StreamsMember(broker, "one")
+        names = [f"in-{number}" for number in range(TOPOLOGY_SIZE_MAX)]
+        await member.join(topology(*names[1:]))
+        none: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+        refused = await member.send(member_epoch=0, rebalance_timeout_ms=1, topology=topology(*names), **none)
+        assert refused.error_code == ErrorCode.STREAMS_INVALID_TOPOLOGY
+        assert f"The topology has {TOPOLOGY_SIZE_MAX + 1} subtopologies" in (refused.error_message or "")

@@ -51,6 +51,7 @@ from tests.core.group.harness import LogEntry, charged_bytes, durable_state, joi
 from tests.core.group.logs.kafka_replay import GONE as KAFKA_GONE
 from tests.core.group.logs.kafka_replay import KafkasGroup, KafkasGroups, KafkasMember
 from tests.core.group.logs.mixed_logs import MIXED_LOGS
+from tests.support.examples import examples
 
 LONGEST_SESSION_MS = 2**31 + 60_000
 ROUNDS_MAX = 12
@@ -243,7 +244,7 @@ def kafkas(groups: KafkasGroups) -> object:
 
 
 @given(MIXED_LOGS)
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=examples(300), derandomize=True)
 def test_any_log_is_loaded_to_what_kafka_makes_of_it(log: list[LogEntry]) -> None:
     """Where Kafka throws, and serves none of the partition's groups, the later record counts."""
     assert ours(loaded(log)) == kafkas(loaded_by_kafka(log))
@@ -422,7 +423,7 @@ class Loaded:
 
 
 @given(MIXED_LOGS)
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=examples(100), derandomize=True)
 def test_members_go_on_in_whatever_was_loaded(log: list[LogEntry]) -> None:
     """Those of before, as far as the log knows them; and when their sessions have ended, new ones share all topics."""
     loaded = Loaded(readable(log))

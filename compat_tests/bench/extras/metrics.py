@@ -1,6 +1,6 @@
 """`make bench-metrics`: what metrics cost a request, and what a scrape of 10 000 partitions costs.
 
-    python -m compat_tests.bench.metrics [--quick] [--rounds N] [--only WORDS] [--dir DIRECTORY]
+    python -m compat_tests.bench.extras.metrics [--quick] [--rounds N] [--only WORDS] [--dir DIRECTORY]
 
 Two brokers run at the same time on one core, one without and one with `kpybroker.metrics.port`, whose page is read
 every second; one client at a time has another core. They take turns; the broker that begins does too. The first table

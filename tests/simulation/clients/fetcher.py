@@ -1,0 +1,126 @@
+"""A reader of partitions from their start, in either isolation level; and the last reading, by which all are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from compat_tests.faults.history import History, Read, Reader, Stored, record_of
+from kpybroker.wire.errors import ErrorCode
+from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
+from kpybroker.wire.records.control import ControlRecordType, parse_control_type
+from kpybroker.wire.records.record import iter_records
+from tests.simulation.clients.client import Client, Lost, Partition, only_partition
+from tests.simulation.world import World
+
+WAIT_MS = 500
+
+
+class Fetcher(Client):
+    """`run` until `stop`ped and at the end of what there is."""
+
+    def __init__(
+        self, world: World, history: History, name: str, partitions: Sequence[Partition], *, committed: bool
+    ) -> None:
+        super().__init__(world, name)
+        self._partitions = partitions
+        self._is_committed = committed
+        self._positions = dict.fromkeys(partitions, 0)
+        self._aborted: dict[Partition, list[tuple[int, int]]] = {partition: [] for partition in partitions}
+        self.reader = Reader(name, committed, {partition: [] for partition in partitions})
+        self.history = history
+        history.readers.append(self.reader)
+
+    async def run(self) -> None:
+        at_end: set[Partition] = set()
+        while not (self.is_stopping and len(at_end) == len(self._partitions)):
+            for partition in self._partitions:
+                stored = await self.fetch(partition)
+                if stored is None:
+                    self.forget(partition)
+                    await self.pause()
+                    continue
+                if self.is_stopping and not stored:
+                    at_end.add(partition)
+                self.reader.reads[partition] += [Read(found.offset, found.record) for found in stored]
+        self.reader.finished = True
+        self.close()
+
+    async def read_all(self, partition: Partition) -> list[Stored]:
+        """Everything that is there now."""
+        found: list[Stored] = []
+        while True:
+            stored = await self.fetch(partition)
+            if stored is None:
+                self.forget(partition)
+                await self.pause()
+            elif not stored:
+                return found
+            else:
+                found += stored
+
+    async def fetch(self, partition: Partition) -> list[Stored] | None:
+        """The next records of a partition; None where it has to be asked for again, empty at its end."""
+        wanted = FetchRequest.FetchPartition(
+            partition=partition[1], fetch_offset=self._positions[partition], partition_max_bytes=20_000
+        )
+        request = FetchRequest(
+            max_wait_ms=WAIT_MS,
+            min_bytes=1,
+            isolation_level=int(self._is_committed),
+            topics=[FetchRequest.FetchTopic(topic=partition[0], partitions=[wanted])],
+        )
+        leader = await self.leader(partition)
+        try:
+            response = await self.ask(leader, request, 11)
+        except Lost:
+            return None
+        found = only_partition(response, "responses", "partitions")
+        if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            # A leader that has just been elected may not know yet how far its log is committed.
+            self.note(f"{partition[0]}-{partition[1]}@{self._positions[partition]} is out of range at {leader}")
+            return None
+        if found.error_code:
+            return None
+        before = self._positions[partition]
+        stored = list(self._records(partition, found))
+        if not stored and self._positions[partition] > before:
+            return await self.fetch(partition)  # only markers, or what was aborted
+        return stored
+
+    def _records(self, partition: Partition, found: Any) -> Iterator[Stored]:
+        data = bytes(found.records or b"")
+        aborted = self._aborted[partition]
+        for listed in found.aborted_transactions or ():
+            if (entry := (listed.first_offset, listed.producer_id)) not in aborted:
+                aborted.append(entry)
+        for position, header in iter_batches(data):
+            verify_crc(data, position, header)
+            if header.is_control:
+                self._end_aborted(aborted, data, position, header)
+            elif not (self._is_committed and self._is_aborted(aborted, header)):
+                for record in iter_records(data, header, position):
+                    if record.offset >= self._positions[partition]:
+                        yield Stored(record.offset, record_of(_bytes(record.value)), header.partition_leader_epoch)
+            self._positions[partition] = max(self._positions[partition], header.next_offset)
+
+    @staticmethod
+    def _is_aborted(aborted: list[tuple[int, int]], header: BatchHeader) -> bool:
+        return header.is_transactional and any(
+            producer_id == header.producer_id and first <= header.base_offset for first, producer_id in aborted
+        )
+
+    @staticmethod
+    def _end_aborted(aborted: list[tuple[int, int]], data: bytes, position: int, header: BatchHeader) -> None:
+        (record,) = iter_records(data, header, position)
+        if parse_control_type(record.key) is not ControlRecordType.ABORT:
+            return
+        for entry in sorted(aborted):
+            if entry[1] == header.producer_id and entry[0] <= header.base_offset:
+                aborted.remove(entry)
+                return
+
+
+def _bytes(value: bytes | memoryview | None) -> bytes | None:
+    return None if value is None else bytes(value)

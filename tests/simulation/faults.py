@@ -1,0 +1,128 @@
+"""What each fault of a storm does to a world, and how all of them end.
+
+No acknowledged record may be lost, so power fails only where Kafka promises that: at a host of a cluster in which every
+replica of every partition is in sync, or where each append is synced.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from tests.simulation.observer import is_in_sync
+from tests.simulation.seams.tree import HOST as TREE
+from tests.simulation.storm import Fault
+from tests.simulation.world import Machine, World
+
+CLOCK_JUMP_MS_MAX = 30_000
+SLOW_LINK_S, SLOW_DISK_S = 0.5, 0.5
+
+
+class Faults:
+    """Carries a storm's faults out, each when its time has come, and none where it would break what is promised."""
+
+    def __init__(self, world: World, faults: tuple[Fault, ...]) -> None:
+        self._world = world
+        self._faults = faults
+        self._down: set[int] = set()
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            for fault in self._faults:
+                await trio.sleep_until(fault.at_s)
+                nursery.start_soon(self._happens, fault)
+
+    async def _happens(self, fault: Fault) -> None:
+        machine = self._world.machines[fault.broker]
+        self._world.trace.add("FAULT", str(fault))
+        await getattr(self, f"_{fault.kind}")(machine, fault)
+
+    # --- processes
+
+    async def _kill(self, machine: Machine, fault: Fault, *, power_cut: bool = False) -> None:
+        if machine.broker is None or fault.broker in self._down:
+            return
+        self._down.add(fault.broker)
+        machine.kill(power_cut=power_cut)
+        await trio.sleep(fault.for_s)
+        await machine.restart()
+        self._down.discard(fault.broker)
+
+    async def _power(self, machine: Machine, fault: Fault) -> None:
+        if len(self._world.machines) == 1 or (not self._down and is_in_sync(self._world)):
+            await self._kill(machine, fault, power_cut=True)
+
+    async def _stop(self, machine: Machine, fault: Fault) -> None:
+        if machine.broker is None or fault.broker in self._down:
+            return
+        self._down.add(fault.broker)
+        await machine.stop()
+        await trio.sleep(fault.for_s)
+        await machine.start()
+        self._down.discard(fault.broker)
+
+    # --- the network
+
+    def _neighbours(self) -> list[str]:
+        return [machine.host for machine in self._world.machines.values()]
+
+    async def _cut(self, machine: Machine, fault: Fault) -> None:
+        """From all others, with the tree or without; one way or both ways."""
+        others = [host for host in self._neighbours() if host != machine.host]
+        if fault.draw < 0.5:
+            others.append(TREE)
+        await self._cut_from(machine, others, fault)
+
+    async def _cut_tree(self, machine: Machine, fault: Fault) -> None:
+        await self._cut_from(machine, [TREE], fault)
+
+    async def _cut_peer(self, machine: Machine, fault: Fault) -> None:
+        if fault.other != fault.broker:
+            await self._cut_from(machine, [self._world.machines[fault.other].host], fault)
+
+    async def _cut_from(self, machine: Machine, others: list[str], fault: Fault) -> None:
+        way = int(fault.draw * 1000) % 3
+        links = [(machine.host, host) for host in others if way != 1]
+        links += [(host, machine.host) for host in others if way != 2]
+        for link in links:
+            self._world.network.cut(*link)
+        await trio.sleep(fault.for_s)
+        self._world.network.heal(links)
+
+    async def _slow(self, machine: Machine, fault: Fault) -> None:
+        others = [host for host in self._neighbours() if host != machine.host]
+        links = [(machine.host, host) for host in others] + [(host, machine.host) for host in others]
+        for link in links:
+            self._world.network.slow(*link, fault.draw * SLOW_LINK_S)
+        await trio.sleep(fault.for_s)
+        self._world.network.heal(links)
+
+    async def _reset(self, machine: Machine, fault: Fault) -> None:
+        if machine.process is not None:
+            self._world.network.reset(machine.process)
+
+    # --- the tree, clocks and disks
+
+    async def _expire(self, machine: Machine, fault: Fault) -> None:
+        if machine.tree is not None and machine.broker is not None:
+            machine.tree.expire()
+
+    async def _clock(self, machine: Machine, fault: Fault) -> None:
+        machine.clock.offset_ms += int((fault.draw - 0.5) * 2 * CLOCK_JUMP_MS_MAX)
+
+    async def _slow_disk(self, machine: Machine, fault: Fault) -> None:
+        self._world.work.slow_s = fault.draw * SLOW_DISK_S
+        await trio.sleep(fault.for_s)
+        self._world.work.slow_s = 0.0
+
+    async def _fsync(self, machine: Machine, fault: Fault) -> None:
+        """The next one fails; the broker stops, because it has no other directory, and is started again."""
+        if machine.broker is not None:
+            machine.disk.failing_syncs = 1
+
+
+def end(world: World) -> None:
+    """Everything that lasts is over; what has failed once may go on."""
+    world.network.heal()
+    world.work.slow_s = 0.0
+    for machine in world.machines.values():
+        machine.disk.failing_syncs = 0

@@ -1,0 +1,157 @@
+"""Looks into brokers and the tree while things go on: at what no client could see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import trio
+
+from compat_tests.faults.history import History, Look, Partition, StateLook
+from kpybroker.broker.replication.partition import Partition as Replica
+from kpybroker.storage.log.log import Log
+from kpybroker.wire import znodes
+from kpybroker.wire.records.batch import iter_batches
+from kpybroker.wire.znodes.paths import partition_state_path
+from kpybroker.wire.znodes.topics import PartitionState, decode_partition_state
+from tests.simulation.clients.client import now_ns
+from tests.simulation.world import Machine, World
+
+EVERY_S = 0.25
+READ_BYTES = 1 << 20
+
+
+def states(world: World) -> Iterator[tuple[Partition, int, PartitionState]]:
+    """Of each partition in the tree: its name, the version of its state, and that."""
+    nodes = world.store.image.nodes
+    topics = nodes.get(znodes.TOPICS)
+    for topic in sorted(topics.children if topics is not None else ()):
+        partitions = nodes.get(f"{znodes.TOPICS}/{topic}/partitions")
+        for index in sorted(partitions.children if partitions is not None else (), key=int):
+            node = nodes.get(partition_state_path(topic, int(index)))
+            if node is not None:
+                yield (topic, int(index)), node.version, decode_partition_state(node.data)
+
+
+def running(world: World) -> list[Machine]:
+    return [machine for machine in world.machines.values() if machine.broker is not None]
+
+
+def replicas(world: World, partition: Partition) -> dict[int, Replica]:
+    """By broker, those that run."""
+    found: dict[int, Replica] = {}
+    for machine in running(world):
+        assert machine.broker is not None
+        replica = machine.broker.replicas.partition(*partition)
+        if replica is not None and replica.log is not None:
+            found[machine.broker_id] = replica
+    return found
+
+
+def is_in_sync(world: World) -> bool:
+    """Whether all brokers run, and every partition has all replicas in its ISR, the leader's view included."""
+    if len(running(world)) < len(world.machines):
+        return False
+    for partition, _, state in states(world):
+        found = replicas(world, partition)
+        leader = found.get(state.leader)
+        if leader is None or leader.leader is None or leader.leader_epoch != state.leader_epoch:
+            return False
+        if set(state.isr) != set(leader.replicas) or leader.isr != frozenset(state.isr):
+            return False
+    return True
+
+
+def unsettled(world: World) -> str | None:
+    """What has not converged yet: partitions that are not in sync, or replicas of other lengths; None: nothing."""
+    if not is_in_sync(world):
+        return "not all brokers run and are in sync: " + ", ".join(
+            f"{topic}-{index} {state}" for (topic, index), _, state in states(world)
+        )
+    for partition, _, state in states(world):
+        found = replicas(world, partition)
+        ends = {key: (replica.online_log().log_end_offset, replica.high_watermark) for key, replica in found.items()}
+        if len({end for end, _ in ends.values()} | {mark for _, mark in ends.values()}) > 1:
+            return f"{partition[0]}-{partition[1]} ends and is committed at {ends}, by broker"
+        if set(found) != set(state.isr):
+            return f"{partition[0]}-{partition[1]} is at {sorted(found)}, and should be at {sorted(state.isr)}"
+    return None
+
+
+class Observer:
+    """Fills the looks of a history."""
+
+    def __init__(self, world: World, history: History) -> None:
+        self._world = world
+        self._history = history
+
+    async def run(self) -> None:
+        while True:
+            self.look()
+            await trio.sleep(EVERY_S)
+
+    def look(self) -> None:
+        for partition, version, state in states(self._world):
+            asked = now_ns()
+            self._history.states[partition].append(
+                StateLook(
+                    *(asked, asked, version, state.leader, state.leader_epoch, state.controller_epoch),
+                    frozenset(state.isr),
+                )
+            )
+        for machine in running(self._world):
+            assert machine.broker is not None
+            for replica in machine.broker.replicas:
+                self._look_at(machine.broker_id, replica)
+
+    def _look_at(self, broker_id: int, replica: Replica) -> None:
+        log, leader = replica.log, replica.leader
+        if log is None or leader is None:
+            return
+        partition = replica.topic, replica.index
+        self._history.heard[partition].setdefault(leader.partition_epoch, now_ns())
+        if replica.lags_behind_epoch_start:
+            return  # it does not know yet how far its log was committed, and says so to no client
+        self._history.looks[partition].append(
+            Look(
+                *(now_ns(), broker_id, replica.leader_epoch),
+                *(log.log_start_offset, log.high_watermark, log.log_end_offset),
+            )
+        )
+
+
+def batches(log: Log, start: int, end: int) -> list[tuple[int, int, int]]:
+    """(base offset, leader epoch, CRC) of the batches between two offsets."""
+    found: list[tuple[int, int, int]] = []
+    offset = start
+    while offset < end:
+        fetched = log.read(offset, READ_BYTES)
+        if fetched.slice is None:
+            break
+        data = fetched.slice.read()
+        fetched.slice.release()
+        before = offset
+        for _, header in iter_batches(data):
+            if header.base_offset < end:
+                found.append((header.base_offset, header.partition_leader_epoch, header.crc))
+            offset = max(offset, header.next_offset)
+        if offset == before:
+            break
+    return found
+
+
+def check_copies(world: World) -> None:
+    """Each replica's log up to its high watermark is the beginning of its leader's."""
+    for partition, _, state in states(world):
+        found = replicas(world, partition)
+        leader = found.pop(state.leader, None)
+        if leader is None or leader.leader is None or leader.leader_epoch != state.leader_epoch:
+            continue
+        for broker_id, replica in found.items():
+            if replica.leader_epoch != state.leader_epoch:
+                continue
+            mine, leaders = replica.online_log(), leader.online_log()
+            end = min(mine.high_watermark, leaders.high_watermark, mine.log_end_offset)
+            start = max(mine.log_start_offset, leaders.log_start_offset)
+            if batches(mine, start, end) != batches(leaders, start, end):
+                name = f"{partition[0]}-{partition[1]}"
+                world.problem(f"{name}: the copy of {broker_id} differs from that of {state.leader} below {end}")
