@@ -94,7 +94,7 @@ def test_a_client_has_the_metrics_that_it_pushed(
     expect(page.locator("h1")).to_have_text("Client shop-1")
     expect(page.locator("tbody")).to_contain_text("org.apache.kafka.producer.request.latency.max")
     assert barriers_of(page, axe_source) == []
-    page.locator("[name=q]").fill("queue.time")
+    page.locator("main [name=q]").fill("queue.time")
     page.get_by_role("button", name="Show").click()
     expect(page.locator("tbody tr")).to_have_count(2)
     kafka.unsubscribe_client_metrics()

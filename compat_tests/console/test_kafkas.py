@@ -127,3 +127,32 @@ def test_a_message_is_produced_and_a_group_moved(elsewhere: tuple[str, str], ope
     page.get_by_role("button", name="Preview", exact=True).click()
     page.get_by_role("button", name="Move").click()
     expect(page.locator("tbody tr", has_text="moved").first).to_be_visible()
+
+
+def test_partitions_are_moved_leaders_elected_and_a_topic_is_made_and_deleted(
+    elsewhere: tuple[str, str], open_page: OpenPage, request: pytest.FixtureRequest
+) -> None:
+    address, _ = elsewhere
+    page = open_page(f"{address}/topics")
+    page.get_by_role("link", name="Create a topic").click()
+    page.get_by_label("Topic", exact=True).fill("made")
+    page.get_by_label("Partitions", exact=True).fill("2")
+    page.get_by_label("Replicas", exact=True).fill("1")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Create made").click()
+    expect(page.get_by_role("status")).to_contain_text("Done.")
+    if request.node.callspec.params["elsewhere"] == "three of ours":
+        page.goto(f"{address}/replication")
+        page.get_by_role("link", name="Move partitions").click()
+        page.get_by_label("Topics and partitions", exact=True).fill("made")
+        page.get_by_label("To the brokers", exact=True).fill("1,2")
+        page.get_by_label("Replicas of each", exact=True).fill("2")
+        page.get_by_role("button", name="Preview").click()
+        page.get_by_role("button", name="Move these partitions").click()
+        expect(page.get_by_role("row", name="made").first).to_contain_text("moving")
+        page.get_by_role("link", name="See what it is now").click()
+        expect(page.get_by_role("region", name="Moves under way")).to_contain_text("none")
+    page.goto(f"{address}/change/topic-delete?topic=made&preview=1")
+    page.get_by_label("Type made again").fill("made")
+    page.get_by_role("button", name="Delete made").click()
+    expect(page.get_by_role("row", name="made")).to_contain_text("deleted")

@@ -81,11 +81,11 @@ def test_a_keyboard_is_enough(address: str, open_page: OpenPage) -> None:
     page = open_page(address)
     page.keyboard.press("Tab")
     expect(page.locator("a.skip")).to_be_focused()
-    for _ in ("the console", "Cluster", "Topics"):
+    for _ in ("the console", "the search", "Cluster", "Topics"):
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("Topics")
-    page.locator("input[name=q]").focus()
+    page.locator("main input[name=q]").focus()
     page.keyboard.type("ord")
     page.keyboard.press("Enter")
     expect(page.locator("tbody th a")).to_have_text(["orders"])

@@ -50,6 +50,7 @@ def serve(options: ConsoleOptions, descriptor: int | None = None) -> int:
             h11_max_incomplete_event_size=HEAD_BYTES_MAX,
         )
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        logging.getLogger("kpybroker.console.changes").setLevel(logging.INFO)
         name = f"[{host}]" if ":" in host else host
         sys.stdout.write(f"kpybroker console ready at http://{name}:{port}/\n")
         sys.stdout.flush()

@@ -34,7 +34,7 @@ def test_the_worst_partition_is_first_and_a_broker_that_is_down_is_named(monkeyp
     metadata = SimpleNamespace(
         brokers={1: None, 2: None}, topics={name: SimpleNamespace(partitions={0: one}) for name, one in topics.items()}
     )
-    no_brokers = SimpleNamespace(nodes={})
+    no_brokers = SimpleNamespace(nodes={}, controller_id=-1)
     cluster: Any = SimpleNamespace(metadata=lambda: metadata, wire=lambda: nullcontext(no_brokers))
     replica = {"topic": "behind", "partition": 0, "broker": 2, "offset_lag": 7, "size": 1}
     monkeypatch.setattr(storage, "log_dir_rows", lambda *_: ([], [replica, {**replica, "offset_lag": 0}]))

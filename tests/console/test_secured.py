@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,7 +22,8 @@ from kpybroker.console.app import make_app
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.web.live import Live
 from kpybroker.testing import Broker
-from tests.console.conftest import HERE, START_S, token_of
+from tests.console.changes.conftest import done, fields_of, previewed
+from tests.console.conftest import HERE, START_S, rows_of, token_of
 
 Browse = Callable[[str], TestClient]
 
@@ -86,6 +89,44 @@ def test_a_reader_reads_and_learns_which_permission_is_missing(browse: Browse) -
     assert "TOPIC_AUTHORIZATION_FAILED" in refused.text
     assert "Describe and Write on the topic" in refused.text
     assert "kpybroker acl create" in refused.text
+
+
+def test_a_change_that_is_refused_names_the_right_and_keeps_the_form(browse: Browse) -> None:
+    wanted = {"topic": "not-mine", "partitions": "2", "preview": "1"}
+    refused = browse("alice").get("/change/topic-create", params=wanted)
+    assert refused.status_code == 403
+    assert "TOPIC_AUTHORIZATION_FAILED" in refused.text
+    assert "needs of the console's user: Create on the topic or on the cluster" in html.unescape(refused.text)
+    assert 'name="topic" value="not-mine"' in refused.text
+    allowed = browse("admin").get("/change/topic-create", params=wanted)
+    assert allowed.status_code == 200
+    assert "would be created" in allowed.text
+
+
+def test_an_acl_is_created_and_deleted_with_its_principal_typed_again(browse: Browse) -> None:
+    browser = browse("admin")
+    values = {"principal": "carol", "resource": "topic", "name": "app-", "pattern": "PREFIXED", "operations": "read"}
+    assert (
+        "--allow-principal carol --operation read --topic app- --prefixed"
+        in previewed(browser, "acl-create", **values).text
+    )
+    assert rows_of(done(browser, "acl-create", **values).text, "Result")[0] == [
+        *("User:carol", "*", "topic", "app-", "PREFIXED", "READ", "ALLOW"),
+        "created",
+    ]
+    assert "is there already" in previewed(browser, "acl-create", **values).text
+    access = html.unescape(browser.get("/access").text)
+    (link,) = [one for one in re.findall(r'href="(/change/acl-delete[^"]*)"', access) if "carol" in one]
+    gone = browser.get(link)
+    assert "would be deleted" in gone.text
+    assert browser.post("/change/acl-delete", data=fields_of(gone.text)).status_code == 400
+    deleted = browser.post("/change/acl-delete", data={**fields_of(gone.text), "typed_again": "User:carol"})
+    assert rows_of(deleted.text, "Result")[0][-1] == "deleted"
+    assert "carol" not in browser.get("/access").text
+    refused = done(browse("alice"), "acl-create", **values)
+    assert refused.status_code == 403
+    assert "needs of the console's user: Alter and Describe on the cluster" in html.unescape(refused.text)
+    assert 'name="principal" value="carol"' in refused.text
 
 
 def test_a_stranger_gets_pages_and_no_traceback(browse: Browse) -> None:

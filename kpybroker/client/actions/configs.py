@@ -129,9 +129,9 @@ def change(connection: Connection, kind: str, name: str, changes: Sequence[Chang
     failures = Failures()
     error: CommandError | None = None
     try:
-        if (raw := _raw(kind, name)) is not None:
+        if _raw(kind, name) is not None:
             with WireCluster(settings) as wire:
-                raw_configs.alter(wire, *raw, [(one.key, OPERATIONS[one.operation], one.value) for one in changes])
+                alter(wire, kind, name, changes)
         else:
             cluster = Cluster(settings)
             request = [resource(_type(kind), _checked(kind, name), changes)]
@@ -151,6 +151,26 @@ def change(connection: Connection, kind: str, name: str, changes: Sequence[Chang
     ]
     output.rows(rows, STATUS)
     return failures.exit_code()
+
+
+def alter(wire: WireCluster, kind: str, name: str, changes: Sequence[Change], *, validate_only: bool = False) -> None:
+    """Change the settings of one topic, broker, group or client metrics, or have the changes checked. Raises
+    CommandError, and then nothing has changed.
+    """
+    number, named = _raw(kind, name) or (_type(kind).value, _checked(kind, name))
+    wanted = [(one.key, OPERATIONS[one.operation], one.value) for one in changes]
+    raw_configs.alter(wire, number, named, wanted, validate_only=validate_only)
+
+
+def entries(wire: WireCluster, kind: str, name: str) -> list[raw_configs.RawEntry]:
+    """The settings, with types and the broker's words. Raises CommandError."""
+    number, named = _raw(kind, name) or (_type(kind).value, _checked(kind, name))
+    is_one_broker = number == raw_configs.BROKER and named != raw_configs.ALL_BROKERS
+    broker = wire.broker(int(named)) if is_one_broker else wire.any()
+    found = raw_configs.describe(wire, number, [named], broker)[named]
+    if isinstance(found, CommandError):
+        raise found
+    return found
 
 
 DONE: Final = {"set": "set", "delete": "unset", "append": "appended", "subtract": "subtracted"}

@@ -427,17 +427,23 @@ OF_OWNERS = ("MEMBER-ID", "INSTANCE-ID", "CLIENT-ID", "HOST")
 
 def delete(connection: Connection, groups: Sequence[str], execute: bool, output: Output) -> int:
     """Delete the groups with their offsets, or show which ones would be deleted."""
-    cluster = Cluster(load(connection))
     failures = Failures()
+    output.rows((delete_rows if execute else deletable_rows)(Cluster(load(connection)), groups, failures), STATUS)
     if not execute:
-        listed = list_groups(cluster, failures)
-        rows = [_status(name, "would be deleted", failures, _obstacle(listed, name)) for name in groups]
-        output.rows(rows, STATUS)
         note(DRY_RUN)
-        return failures.exit_code()
-    results = cluster.results(cluster.admin.delete_consumer_groups(list(dict.fromkeys(groups)), **cluster.timeout))
-    output.rows([_status(name, "deleted", failures, error) for name, _, error in results], STATUS)
     return failures.exit_code()
+
+
+def deletable_rows(cluster: Cluster, groups: Sequence[str], failures: Failures) -> list[Row]:
+    """Which groups would be deleted, and why others would not."""
+    listed = list_groups(cluster, failures)
+    return [_status(name, "would be deleted", failures, _obstacle(listed, name)) for name in groups]
+
+
+def delete_rows(cluster: Cluster, groups: Sequence[str], failures: Failures) -> list[Row]:
+    """Delete the groups: what became of each."""
+    results = cluster.results(cluster.admin.delete_consumer_groups(list(dict.fromkeys(groups)), **cluster.timeout))
+    return [_status(name, "deleted", failures, error) for name, _, error in results]
 
 
 def _obstacle(listed: Mapping[str, Any], name: str) -> CommandError | None:

@@ -7,6 +7,7 @@ committed before the whole table is known.
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -153,15 +154,20 @@ def _places(
 
 
 def read_offsets(path: str) -> dict[Place, int]:
-    """Lines of topic, partition and offset, with spaces or commas between them. Raises CommandError."""
+    """Lines of topic, partition and offset, with spaces or commas between them; `-` is stdin. Raises CommandError."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise usage(
             f"{path} cannot be read: {error}", "write a line for each partition: TOPIC PARTITION OFFSET"
         ) from None
+    return parse_offsets(text, path)
+
+
+def parse_offsets(text: str, path: str) -> dict[Place, int]:
+    """The offsets of a text; `path` is what an error names. Raises CommandError."""
     found = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.splitlines(), 1):
         words = re.split(r"[\s,]+", line.strip())
         if words == [""] or words[0].startswith("#"):
             continue

@@ -59,11 +59,22 @@ def create(connection: Connection, names: Sequence[str], options: NewTopicOption
     others = (options.partitions, options.replicas, options.like)
     if assignment is not None and any(other is not None for other in others):
         raise usage("--replica-assignment says how many partitions and replicas there are", "leave the others out")
-    cluster = Cluster(load(connection))
+    cluster, failures = Cluster(load(connection)), Failures()
     if options.like is not None:
         options, configs = _as(cluster, options.like, options, configs)
     wanted = [_new_topic(name, options, configs, assignment) for name in names]
-    failures, rows = Failures(), []
+    output.rows(create_rows(cluster, wanted, options, failures), STATUS)
+    return failures.exit_code()
+
+
+def new_topic(name: str, options: NewTopicOptions) -> Any:
+    """confluent-kafka's form of a topic. Raises CommandError for options that cannot be used."""
+    return _new_topic(name, options, _configs(options.configs), parse_assignment(options.assignment))
+
+
+def create_rows(cluster: Cluster, wanted: Sequence[Any], options: NewTopicOptions, failures: Failures) -> list[Row]:
+    """Create the topics, or have them checked for a dry run: what became of each."""
+    rows = []
     done = "would be created" if options.dry_run else "created"
     created = cluster.results(cluster.admin.create_topics(wanted, validate_only=options.dry_run, **cluster.timeouts))
     for name, _, error in created:
@@ -71,8 +82,7 @@ def create(connection: Connection, names: Sequence[str], options: NewTopicOption
             rows.append(status_row(name, "exists"))
         else:
             rows.append(status_row(name, done, failures, error))
-    output.rows(rows, STATUS)
-    return failures.exit_code()
+    return rows
 
 
 def _as(
@@ -135,9 +145,15 @@ def alter(
     """Change settings, and add partitions."""
     if partitions is None and not changes:
         raise usage("there is nothing to change", "name --partitions N, --set KEY=VALUE or --delete KEY")
-    cluster = Cluster(load(connection))
-    failures = Failures()
-    chosen = expanded(cluster, names)
+    cluster, failures = Cluster(load(connection)), Failures()
+    output.rows(alter_rows(cluster, expanded(cluster, names), partitions, changes, failures), STATUS)
+    return failures.exit_code()
+
+
+def alter_rows(
+    cluster: Cluster, chosen: Sequence[str], partitions: int | None, changes: Sequence[Change], failures: Failures
+) -> list[Row]:
+    """Change the settings, then add partitions: what became of each topic."""
     failed: dict[str, Row] = {}
     if changes:
         resources = [resource(ConfigResource.Type.TOPIC, name, changes) for name in chosen]
@@ -151,8 +167,7 @@ def alter(
         for name, _, error in cluster.results(cluster.admin.create_partitions(wanted, **cluster.timeouts)):
             if error is not None:
                 failed[name] = status_row(name, "", failures, error)
-    output.rows([failed.get(name, status_row(name, "altered")) for name in chosen], STATUS)
-    return failures.exit_code()
+    return [failed.get(name, status_row(name, "altered")) for name in chosen]
 
 
 def delete(connection: Connection, names: Sequence[str], execute: bool, output: Output) -> int:
@@ -164,12 +179,16 @@ def delete(connection: Connection, names: Sequence[str], execute: bool, output: 
         output.rows([status_row(name, "would be deleted") for name in chosen], STATUS)
         note(DRY_RUN)
         return failures.exit_code()
-    rows = []
-    if chosen:
-        deleted = cluster.results(cluster.admin.delete_topics(chosen, **cluster.timeouts))
-        rows = [status_row(name, "deleted", failures, error) for name, _, error in deleted]
-    output.rows(rows, STATUS)
+    output.rows(delete_rows(cluster, chosen, failures), STATUS)
     return failures.exit_code()
+
+
+def delete_rows(cluster: Cluster, names: Sequence[str], failures: Failures) -> list[Row]:
+    """Delete the topics: what became of each."""
+    if not names:
+        return []
+    deleted = cluster.results(cluster.admin.delete_topics(list(names), **cluster.timeouts))
+    return [status_row(name, "deleted", failures, error) for name, _, error in deleted]
 
 
 # --- trim
@@ -185,20 +204,31 @@ class TrimOptions(NamedTuple):
 
 def trim(connection: Connection, names: Sequence[str], options: TrimOptions, output: Output) -> int:
     """Delete the records below an offset of each partition, or show which."""
-    try:
-        position = parse_position(options.to, time.time_ns() // 1_000_000)
-    except BadOffset as error:
-        raise usage(str(error), f"write --to {FORMS}") from None
+    position = trim_position(options.to)
     cluster = Cluster(load(connection))
     failures = Failures()
     chosen = _places(topics(cluster, expanded(cluster, names), failures), parse_partitions(options.partitions))
     rows = _trim_rows(cluster, chosen, position, failures)
     if options.execute:
-        _trim(cluster, [row for row in rows if row["records"]], failures)
+        trim_rows(cluster, rows, failures)
     output.rows(rows, TRIM)
     if not options.execute:
         note(DRY_RUN)
     return failures.exit_code()
+
+
+def trim_position(text: str) -> Position:
+    """Where the records that stay begin. Raises CommandError."""
+    try:
+        return parse_position(text, time.time_ns() // 1_000_000)
+    except BadOffset as error:
+        raise usage(str(error), f"write --to {FORMS}") from None
+
+
+def trim_preview(cluster: Cluster, name: str, options: TrimOptions, failures: Failures) -> list[dict[str, Any]]:
+    """What would be deleted of each partition of a topic. Raises CommandError."""
+    position, numbers = trim_position(options.to), parse_partitions(options.partitions)
+    return _trim_rows(cluster, _places(topics(cluster, [name], failures), numbers), position, failures)
 
 
 def _places(found: Sequence[Topic], numbers: Sequence[int]) -> list[Place]:
@@ -230,12 +260,12 @@ def _trim_rows(
     return rows
 
 
-def _trim(cluster: Cluster, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
-    """Delete, and set each row's status."""
-    if not rows:
+def trim_rows(cluster: Cluster, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
+    """Delete the records that the rows name, and set each row's status."""
+    by_place = {(row["topic"], row["partition"]): row for row in rows if row["records"]}
+    if not by_place:
         return
-    by_place = {(row["topic"], row["partition"]): row for row in rows}
-    request = [TopicPartition(row["topic"], row["partition"], row["to"]) for row in rows]
+    request = [TopicPartition(*place, row["to"]) for place, row in by_place.items()]
     for part, _, error in cluster.results(cluster.admin.delete_records(request, **cluster.timeouts)):
         row = by_place[part.topic, part.partition]
         row["status"] = "failed" if error else "trimmed"

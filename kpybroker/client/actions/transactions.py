@@ -254,18 +254,17 @@ def abort(connection: Connection, options: AbortOptions, output: Output) -> int:
     failures = Failures()
     with WireCluster(settings) as wire:
         if options.ids:
-            rows = _abort_ids(wire, settings, options, failures)
+            rows = abort_ids(wire, settings, options, failures)
             output.rows(rows, ABORT)
         else:
-            output.rows(_abort_hanging(wire, options, failures), MARKER)
+            output.rows(abort_hanging(wire, options, failures), MARKER)
     if not options.execute:
         note(DRY_RUN)
     return failures.exit_code()
 
 
-def _abort_ids(
-    wire: WireCluster, settings: Settings, options: AbortOptions, failures: Failures
-) -> list[dict[str, Any]]:
+def abort_ids(wire: WireCluster, settings: Settings, options: AbortOptions, failures: Failures) -> list[dict[str, Any]]:
+    """Abort transactions by their ids, or show which: a row for each."""
     rows = []
     for one in dict.fromkeys(options.ids):
         found = described(wire, one, failures)
@@ -298,7 +297,8 @@ def fence(settings: Settings, transactional_id: str) -> None:
         raise kafka_error(error) from None
 
 
-def _abort_hanging(wire: WireCluster, options: AbortOptions, failures: Failures) -> list[dict[str, Any]]:
+def abort_hanging(wire: WireCluster, options: AbortOptions, failures: Failures) -> list[dict[str, Any]]:
+    """Abort the transaction that begins at a place of a log, or show it: a row for each."""
     assert options.topic is not None
     rows = [
         row

@@ -104,7 +104,12 @@ def describe(connection: Connection, output_format: str, **options: Any) -> int:
 @group_argument
 @click.option("--to", metavar="OFFSET", help="start, end, an offset, +N or -N from where it is, @TIME, @-1h.")
 @click.option("--to-group", metavar="GROUP", shell_complete=group_names, help="To the offsets of another group.")
-@click.option("--to-file", type=click.Path(), metavar="FILE", help="To those of a file: TOPIC PARTITION OFFSET a line.")
+@click.option(
+    "--to-file",
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help="To those of a file: TOPIC PARTITION OFFSET a line; - is stdin.",
+)
 @click.option(
     "-t",
     "--topics",

@@ -19,6 +19,18 @@ BROKER: Final = 4
 CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 """Kafka's numbers of types of resources."""
+TYPES: Final = {
+    1: "boolean",
+    2: "string",
+    3: "int",
+    4: "short",
+    5: "long",
+    6: "double",
+    7: "list",
+    8: "class",
+    9: "password",
+}
+"""Of values, by Kafka's numbers."""
 EXPLAINED: Final = 3
 """The version of DescribeConfigs that has the broker's words on a key (KIP-569)."""
 ALL_BROKERS: Final = ""
@@ -35,6 +47,8 @@ class RawEntry(NamedTuple):
     is_read_only: bool
     documentation: str | None = None
     """What the broker says of it, if it was asked."""
+    type: int = 0
+    """Kafka's number of the type of its value, one of TYPES; 0 where the broker is too old to say."""
 
 
 def names(wire: WireCluster, kind: int) -> list[str]:
@@ -81,6 +95,7 @@ def describe(
                 entry.is_sensitive,
                 entry.read_only,
                 entry.documentation or None,
+                entry.config_type,
             )
             for entry in one.configs
         ]
@@ -88,10 +103,17 @@ def describe(
     return found
 
 
-def alter(wire: WireCluster, kind: int, name: str, changes: Iterable[tuple[str, int, str | None]]) -> None:
+def alter(
+    wire: WireCluster,
+    kind: int,
+    name: str,
+    changes: Iterable[tuple[str, int, str | None]],
+    *,
+    validate_only: bool = False,
+) -> None:
     """Change keys: (key, Kafka's number of the operation, value). Raises CommandError, and then nothing has changed.
 
-    A broker's own settings are changed by that broker.
+    A broker's own settings are changed by that broker. With `validate_only` the changes are checked, and not made.
     """
     configs = [
         IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=operation, value=value)
@@ -104,6 +126,6 @@ def alter(wire: WireCluster, kind: int, name: str, changes: Iterable[tuple[str, 
         broker = wire.broker(int(name))
     else:
         broker = wire.broker(wire.controller_id) if wire.controller_id in wire.nodes else wire.any()
-    request = IncrementalAlterConfigsRequest(resources=[resource])
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
     (result,) = broker.request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses
     check(result.error_code, result.error_message)

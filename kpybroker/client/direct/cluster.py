@@ -19,7 +19,7 @@ from kpybroker.client.connect.admin import Cluster, ErrorWatch
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.connect.wire import Deadline, WireCluster
-from kpybroker.client.direct import groups, topics
+from kpybroker.client.direct import changes, groups, security, topics
 
 KEPT_S: Final = 30.0
 """After so long they are opened again."""
@@ -147,6 +147,56 @@ class DirectAdmin:
         found = self.topics.offsets(places, level)
         return {part: _future(found[part.topic, part.partition]) for part in request}
 
+    # --- changes
+
+    def create_topics(self, wanted: Iterable[Any], validate_only: bool = False, **_: Any) -> dict[str, Future[Any]]:
+        """Create topics, or with `validate_only` have them checked."""
+        return _done(changes.create_topics(self.wire, wanted, validate_only))
+
+    def create_partitions(self, wanted: Iterable[Any], validate_only: bool = False, **_: Any) -> dict[str, Future[Any]]:
+        """Add partitions, or with `validate_only` have it checked."""
+        return _done(changes.create_partitions(self.wire, wanted, validate_only))
+
+    def delete_topics(self, names: Iterable[str], **_: Any) -> dict[str, Future[Any]]:
+        """Delete topics with all their records."""
+        return _done(changes.delete_topics(self.wire, names))
+
+    def delete_records(self, parts: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+        """Delete the records below the offset of each partition."""
+        wanted = {(part.topic, part.partition): part for part in parts}
+        offsets = {place: part.offset for place, part in wanted.items()}
+        found = changes.delete_records(self.wire, self.topics, offsets)
+        return {wanted[place]: _future(one) for place, one in found.items()}
+
+    def incremental_alter_configs(
+        self, resources: Iterable[Any], validate_only: bool = False, **_: Any
+    ) -> dict[Any, Future[Any]]:
+        """Change settings, or with `validate_only` have the changes checked."""
+        found = changes.alter_configs(self.wire, resources, validate_only)
+        return {one: _future(error) for one, error in found.items()}
+
+    def describe_configs(self, resources: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+        """The settings of each resource."""
+        return {one: _future(found) for one, found in changes.describe_configs(self.wire, resources).items()}
+
+    # --- access
+
+    def create_acls(self, bindings: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+        """Create these ACLs, or say why one cannot be created."""
+        return {one: _future(error) for one, error in security.create_acls(self.wire, bindings).items()}
+
+    def describe_acls(self, wanted: Any, **_: Any) -> Future[Any]:
+        """The ACLs that a filter fits."""
+        return _future(security.describe_acls(self.wire, wanted))
+
+    def delete_acls(self, filters: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+        """Delete the ACLs that filters fit."""
+        return {one: _future(found) for one, found in security.delete_acls(self.wire, filters).items()}
+
+    def alter_user_scram_credentials(self, alterations: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
+        """Set and delete credentials."""
+        return _done(security.alter_credentials(self.wire, alterations))
+
     # --- groups
 
     def list_consumer_groups(self, **_: Any) -> Future[Any]:
@@ -163,6 +213,10 @@ class DirectAdmin:
         return {
             one.group_id: _future(groups.committed(self.wire, one.group_id, one.topic_partitions)) for one in requests
         }
+
+    def delete_consumer_groups(self, names: Iterable[str], **_: Any) -> dict[str, Future[Any]]:
+        """Delete groups without members, with their offsets."""
+        return {name: _future(groups.delete(self.wire, name)) for name in names}
 
     def alter_consumer_group_offsets(self, requests: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
         """Commit offsets of a group without members."""

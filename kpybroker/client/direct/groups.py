@@ -18,6 +18,7 @@ from kpybroker.client.connect.wire import GROUP, RETRY_S, WireBroker, WireCluste
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kpybroker.wire.messages.delete_groups import DeleteGroupsRequest
 from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.list_groups import ListGroupsRequest
@@ -250,5 +251,15 @@ def commit(wire: WireCluster, name: str, parts: Iterable[Any]) -> Any:
         ]
         moved = next((code for code in codes if code in MOVED), 0)
         return moved, SimpleNamespace(topic_partitions=rows)
+
+    return _of_coordinator(wire, name, ask)
+
+
+def delete(wire: WireCluster, name: str) -> CommandError | None:
+    """Delete a group without members; why it was not."""
+
+    def ask(broker: WireBroker) -> tuple[int, Any]:
+        response = broker.request(ApiKey.DELETE_GROUPS, DeleteGroupsRequest(groups_names=[name]))
+        return response.results[0].error_code, None
 
     return _of_coordinator(wire, name, ask)

@@ -121,6 +121,10 @@ class Known:
             (topic.name, one.partition_index): _offset(one) for topic in response.topics for one in topic.partitions
         }
 
+    def leader(self, place: Place) -> int | CommandError:
+        """The leader of a partition, or why there is none."""
+        return _leader(self._of([place[0]])[place[0]], place)
+
     def _of(self, names: Iterable[str]) -> dict[str, Any]:
         """What Metadata has of each name."""
         wanted = sorted(set(names))

@@ -1,4 +1,4 @@
-"""GET for what is not Kafka: metrics and schemas. Bounded in time and size; a password in an address is never shown.
+"""HTTP for what is not Kafka: metrics and schemas. Bounded in time and size; a password in an address is never shown.
 
 Proxies and other settings of the environment are left out: the addresses are given by the operator. Redirects are not
 followed.
@@ -6,10 +6,11 @@ followed.
 
 from __future__ import annotations
 
+import json
 import ssl
 import time
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -83,3 +84,29 @@ def lines(client: httpx.Client, url: str, bytes_max: int) -> Iterator[str]:
         raise CommandError(
             f"{shown(url)} cannot be read: {why}", "start what serves it, or check the address"
         ) from None
+
+
+def exchange(client: httpx.Client, method: str, url: str, bytes_max: int, body: Any = None) -> tuple[int, Any]:
+    """The status of a response and its JSON; None for what is not JSON. `body` is sent as JSON. Raises CommandError."""
+    deadline, data = time.monotonic() + WHOLE_S_MAX, bytearray()
+    headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+    if body is not None:
+        headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
+    content = None if body is None else json.dumps(body).encode()
+    try:
+        with client.stream(method, url, content=content, headers=headers) as response:
+            for chunk in response.iter_bytes():
+                data += chunk
+                if len(data) > bytes_max:
+                    raise CommandError(f"{shown(url)} sends more than {bytes_max} bytes", "check the address")
+                if time.monotonic() > deadline:
+                    raise CommandError(f"{shown(url)} takes longer than {WHOLE_S_MAX:g} seconds", "try again later")
+            status = response.status_code
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        why = str(error) or type(error).__name__
+        fix = "start what serves it, or check the address; what changes something may have been done"
+        raise CommandError(f"{shown(url)} does not respond: {why}", fix) from None
+    try:
+        return status, json.loads(data)
+    except (ValueError, RecursionError):
+        return status, None

@@ -63,7 +63,8 @@ async def broker(request: Request) -> Response:
     rows, notes = await console_of(request).live.ask(
         lambda cluster, failed: settings.of_broker(cluster, number, failed)
     )
-    return render(request, "broker.html", title=f"Broker {number}: configuration", rows=rows, notes=notes)
+    title = f"Broker {number}: configuration"
+    return render(request, "broker.html", title=title, number=number, rows=rows, notes=notes)
 
 
 async def replication(request: Request) -> Response:
@@ -80,7 +81,7 @@ async def directories(request: Request) -> Response:
 
 
 async def transactions(request: Request) -> Response:
-    """`/transactions`, with `topic=` the producers of one topic."""
+    """`/transactions`, with `topic=` the producers of one topic, with `hanging=1` those that no coordinator knows."""
     query = dict(request.query_params)
     text, number, topic = query.get("q", ""), whole_number(query, "page", 1, 1, 10**6), query.get("topic", "").strip()
     live = console_of(request).live
@@ -89,7 +90,12 @@ async def transactions(request: Request) -> Response:
     if topic:
         producers, more = await live.ask(lambda cluster, failed: transaction_queries.producers(cluster, topic, failed))
         notes.items += more.items
+    hanging = None
+    if query.get("hanging"):
+        hanging, more = await live.ask(transaction_queries.hanging)
+        notes.items += more.items
     context: dict[str, Any] = {"found": found, "text": text, "topic": topic, "producers": producers}
+    context["hanging"] = hanging
     return render(request, "transactions.html", title="Transactions", notes=notes, **context)
 
 

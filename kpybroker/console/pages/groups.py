@@ -14,6 +14,7 @@ from kpybroker.client.connect.errors import usage
 from kpybroker.client.connect.groups.listing import SHARE
 from kpybroker.console.pages.metrics import FRESH_S, drawn, range_of
 from kpybroker.console.queries import groups
+from kpybroker.console.queries.health import memory
 from kpybroker.console.queries.outside import share_groups
 from kpybroker.console.queries.pages import Page
 from kpybroker.console.web.context import console_of, render
@@ -37,8 +38,13 @@ async def listing(request: Request) -> Response:
     query = dict(request.query_params)
     page = whole_number(query, "page", 1, 1, 10**6)
     text, state, kind, lag = (query.get(key, "") for key in ("q", "state", "type", "lag"))
-    wanted = groups.Filter(text, state, kind, lag, page)
-    found, notes = await console_of(request).live.ask(lambda cluster, failed: groups.listed(cluster, wanted, failed))
+    wanted = groups.Filter(text, state, kind, lag, page, query.get("sort") or "group")
+    console = console_of(request)
+    found, notes = await console.live.ask(lambda cluster, failed: groups.listed(cluster, wanted, failed))
+    for row in found.rows:
+        if row["lag"] is not None:
+            console.samples.add(f"lag/{row['group']}", row["lag"])
+        row["trend"] = memory.trend_of(console.samples.points(f"lag/{row['group']}"))
     context: dict[str, Any] = {"found": found, "wanted": wanted, "states": groups.STATES, "types": groups.TYPES}
     return render(request, "groups.html", title="Groups", notes=notes, **context)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.routing import Route
 
 from kpybroker.console.pages import (
+    changes,
     clients,
     cluster,
     development,
@@ -15,11 +16,17 @@ from kpybroker.console.pages import (
     messages,
     metrics,
     produce,
+    search,
     topics,
 )
+from kpybroker.console.pages.outside import schemas
 
 ROUTES = [
     Route("/", cluster.page),
+    Route("/schemas", schemas.listing),
+    Route("/schema", schemas.one),
+    Route("/search", search.search),
+    Route("/compare", search.compare),
     Route("/health", cluster.thorough),
     Route("/health/now", cluster.health_now),
     Route("/brokers/{broker:int}", cluster.broker),
@@ -41,6 +48,8 @@ ROUTES = [
     Route("/topics/{name}/produce", produce.produce_form, methods=["GET"]),
     Route("/topics/{name}/produce", produce.send, methods=["POST"]),
     Route("/topics/{name}/produce-lines", produce.send_all, methods=["POST"]),
+    Route("/change/{key}", changes.form, methods=["GET"]),
+    Route("/change/{key}", changes.perform, methods=["POST"]),
     Route("/replication", cluster.replication),
     Route("/log-dirs", cluster.directories),
     Route("/transactions", cluster.transactions),

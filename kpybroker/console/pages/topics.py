@@ -7,8 +7,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kpybroker.client.connect.errors import CommandError
 from kpybroker.console.pages.metrics import FRESH_S, drawn, range_of
-from kpybroker.console.queries import groups, settings, topics
+from kpybroker.console.queries import groups, settings, topics, transactions
 from kpybroker.console.web.context import Console, charts_of, console_of, render
 from kpybroker.console.web.forms import whole_number
 
@@ -22,6 +23,7 @@ async def listing(request: Request) -> Response:
         bool(query.get("problems")),
         whole_number(query, "page", 1, 1, 10**6),
         bool(query.get("sizes")),
+        query.get("sort") or "name",
     )
     found, notes = await console.live.ask(lambda cluster, failed: topics.listed(cluster, wanted, failed))
     for row in found.rows:
@@ -66,5 +68,13 @@ def _remember(console: Console, name: str, end: int | None, at: float) -> None:
 async def readers(request: Request) -> Response:
     """`/topics/{name}/groups`"""
     name = request.path_params["name"]
-    found, notes = await console_of(request).live.ask(lambda cluster, failed: groups.readers(cluster, name, failed))
-    return render(request, "readers.html", title=f"{name}: groups", tab="groups", name=name, found=found, notes=notes)
+    live = console_of(request).live
+    found, notes = await live.ask(lambda cluster, failed: groups.readers(cluster, name, failed))
+    try:
+        producers, more = await live.ask(lambda cluster, failed: transactions.producers(cluster, name, failed))
+        notes.items += more.items
+    except CommandError as error:  # a broker of before 2.8 does not say
+        producers = None
+        notes.add("producers", error)
+    context: dict[str, Any] = {"name": name, "found": found, "producers": producers, "notes": notes}
+    return render(request, "readers.html", title=f"{name}: groups", tab="groups", **context)

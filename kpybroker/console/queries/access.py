@@ -98,6 +98,7 @@ def quotas(wire: WireCluster) -> Rows:
     rows = [
         {
             "entity": ", ".join(f"{one.entity_type} {one.entity_name or '(default)'}" for one in entry.entity),
+            "of": {one.entity_type.replace("-", "_"): one.entity_name or "(default)" for one in entry.entity},
             "key": value.key,
             "value": value.value,
         }

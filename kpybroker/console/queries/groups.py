@@ -5,7 +5,8 @@ Only the groups of the page that is shown are described, and their lag is asked 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import TopicPartition
@@ -23,7 +24,7 @@ from kpybroker.client.actions.groups import (
     state_name,
     type_name,
 )
-from kpybroker.client.actions.lag import Behind, behind, committed
+from kpybroker.client.actions.lag import behind, committed
 from kpybroker.client.actions.partitions import Place, parse_places
 from kpybroker.client.actions.queues import groups as queues
 from kpybroker.client.actions.seek import SeekOptions
@@ -31,7 +32,7 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, usage
 from kpybroker.client.connect.groups.listing import SHARE, STREAMS
 from kpybroker.client.records.offsets import Bounds
-from kpybroker.console.queries.pages import Page
+from kpybroker.console.queries.pages import Page, sorted_by
 from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
 
 GROUPS_MAX: Final = 200
@@ -53,10 +54,17 @@ class Filter(NamedTuple):
     lag: str = ""
     """`1` shows it, `only` leaves those out that have none."""
     page: int = 1
+    sort: str = "group"
+    """A key of COLUMNS, with `-` before it for the largest first."""
+
+
+COLUMNS: Final = ("group", "state", "type", "members", "coordinator", "lag")
+ASKED: Final = frozenset(("members", "coordinator", "lag"))
+"""Columns for which each group is asked, so that only GROUPS_MAX can be sorted by them."""
 
 
 class Listed(NamedTuple):
-    """One page of the list; `total` counts all groups. Of groups that lag, the first `asked` were asked."""
+    """One page of the list; `total` counts all groups. The first `asked` were asked, to leave some out or to sort."""
 
     rows: list[dict[str, Any]]
     page: Page
@@ -74,26 +82,43 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
         and wanted.state in ("", state_name(group))
         and wanted.type in ("", type_name(group))
     )
-    lags: dict[str, Behind | None] = {}
-    asked = None
+    key = wanted.sort.removeprefix("-")
+    asked = min(len(names), GROUPS_MAX) if wanted.lag == "only" or key in ASKED else None
+    if asked is None:
+        by: dict[str, Callable[[str], Any]] = {
+            "group": str,
+            "state": lambda one: state_name(everything[one]),
+            "type": lambda one: type_name(everything[one]),
+        }
+        names = sorted_by(names, wanted.sort, by)
+        page = Page.of(len(names), wanted.page)
+        rows = _rows(cluster, names[page.first : page.last], everything, bool(wanted.lag), failures)
+        return Listed(rows, page, len(everything))
+    rows = _rows(cluster, names[:asked], everything, bool(wanted.lag) or key == "lag", failures)
     if wanted.lag == "only":
-        asked = min(len(names), GROUPS_MAX)
-        members = describe_groups(cluster, names[:GROUPS_MAX], failures)
-        lags = lags_of(cluster, {name: members.get(name) for name in names[:GROUPS_MAX]}, failures)
-        names = [name for name, one in lags.items() if one is not None and (one.lag or one.unread)]
-    page = Page.of(len(names), wanted.page)
-    found = describe_groups(cluster, names[page.first : page.last], failures)
-    if wanted.lag == "1":
-        lags = lags_of(cluster, found, failures)
+        rows = [row for row in rows if row["lag"] or row["unread_partitions"]]
+    rows = sorted_by(rows, wanted.sort, {one: itemgetter(one) for one in COLUMNS})
+    page = Page.of(len(rows), wanted.page)
+    return Listed(rows[page.first : page.last], page, len(everything), asked)
+
+
+def _rows(
+    cluster: Cluster, names: Sequence[str], everything: Mapping[str, Any], lags: bool, failures: Failures
+) -> list[dict[str, Any]]:
+    """A row for each group that can be described; `lag` is None where it is not wanted or not known."""
+    found = describe_groups(cluster, list(names), failures)
+    behind = lags_of(cluster, found, failures) if lags else {}
     rows = []
-    for name, group in sorted(found.items()):
+    for name in names:
+        if name not in found:
+            continue
+        group = found[name]
         row: dict[str, Any] = {"group": name, "state": state_name(group), "type": type_name(everything[name])}
-        row["members"] = len(group.members)
-        row["coordinator"] = coordinator_id(group)
-        lag = lags.get(name)
+        row |= {"members": len(group.members), "coordinator": coordinator_id(group)}
+        lag = behind.get(name)
         row |= {"lag": lag.lag, "unread_partitions": lag.unread} if lag else {"lag": None, "unread_partitions": None}
         rows.append(row)
-    return Listed(rows, page, len(everything), asked)
+    return rows
 
 
 def described(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -175,13 +200,13 @@ def options(to: str, at: str, topics: str) -> SeekOptions:
 
 def preview(cluster: Cluster, group: str, wanted: SeekOptions, failures: Failures) -> list[dict[str, Any]]:
     """From where to where each partition would move. Raises CommandError, also for a group with members."""
-    _require_empty(cluster, group)
+    require_empty(cluster, group)
     return seek.preview(cluster, group, wanted, failures)
 
 
 def move(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> list[dict[str, Any]]:
     """Commit exactly what a preview showed. Raises CommandError where the group has moved since."""
-    _require_empty(cluster, group)
+    require_empty(cluster, group)
     now = seek.current(cluster, group)
     for row in rows:
         if now.get((row["topic"], row["partition"])) != row["from"]:
@@ -222,7 +247,8 @@ def forget(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failure
     return deleted
 
 
-def _require_empty(cluster: Cluster, group: str) -> None:
+def require_empty(cluster: Cluster, group: str) -> None:
+    """Raises CommandError for a group that has members, or that does not exist."""
     try:
         seek.require_empty(cluster, group, _Raising())
     except SystemExit:

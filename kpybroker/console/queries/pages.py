@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from kpybroker.client.connect.errors import usage
 
 ROWS_MAX: Final = 50
+
+T = TypeVar("T")
+
+
+def sorted_by(rows: Iterable[T], sort: str, values: Mapping[str, Callable[[T], Any]]) -> list[T]:
+    """The rows by a column, `-` before it for the largest first; what is not known comes last. Raises CommandError."""
+    key = sort.removeprefix("-")
+    if key not in values:
+        raise usage(f"{sort[:50]!r} is no column to sort by", f"one of {', '.join(values)}")
+    found = list(rows)
+    known = [row for row in found if values[key](row) is not None]
+    known.sort(key=values[key], reverse=sort.startswith("-"))
+    return known + [row for row in found if values[key](row) is None]
 
 
 class Page(NamedTuple):

@@ -36,6 +36,19 @@ def of_broker(cluster: Cluster, broker: int, failures: Failures) -> Rows:
     return _described(cluster, raw_configs.BROKER, str(broker), f"settings of broker {broker}", failures)
 
 
+def compared(cluster: Cluster, first: str, second: str, failures: Failures) -> Rows:
+    """A row for each key of two topics, those whose values differ first; None for a key that one has not."""
+    ours, theirs = ({row["key"]: row for row in of_topic(cluster, name, failures)} for name in (first, second))
+    if not ours or not theirs:
+        return []
+    rows = []
+    for key in sorted({*ours, *theirs}):
+        a, b = (side.get(key, {}).get("value") for side in (ours, theirs))
+        meaning = ours.get(key, theirs.get(key, {})).get("meaning", "")
+        rows.append({"key": key, "first": a, "second": b, "differs": a != b, "meaning": meaning})
+    return sorted(rows, key=lambda row: (not row["differs"], row["key"]))
+
+
 def _described(cluster: Cluster, kind: int, name: str, item: str, failures: Failures) -> Rows:
     ask = _direct if isinstance(cluster, DirectCluster) else _by_librdkafka
     try:

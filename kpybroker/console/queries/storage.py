@@ -11,8 +11,12 @@ from typing import Any, Final, NamedTuple
 
 from kpybroker.client.actions.clusters import log_dir_rows, overview
 from kpybroker.client.actions.partitions import Partition
+from kpybroker.client.actions.placement import asking
+from kpybroker.client.actions.placement.moves import move_rows
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import Failures
+from kpybroker.client.connect.errors import CommandError, Failures
+from kpybroker.client.connect.wire import WireCluster, WireError
+from kpybroker.client.show.cells import Row
 from kpybroker.console.queries.topics import all_topics
 
 ROWS_MAX: Final = 50
@@ -59,13 +63,16 @@ def directories(cluster: Cluster, failures: Failures) -> Directories:
 
 
 class Replication(NamedTuple):
-    """A row for each broker; partitions with a problem, the worst first, and the replicas that are behind."""
+    """A row for each broker; partitions with a problem, the worst first, the replicas that are behind, and the moves
+    that are under way, None where it is not known.
+    """
 
     brokers: Rows
     problems: list[Partition]
     problem_count: int
     behind: Rows
     partitions: int
+    moves: list[Row] | None = None
 
 
 def replication(cluster: Cluster, failures: Failures) -> Replication:
@@ -74,6 +81,7 @@ def replication(cluster: Cluster, failures: Failures) -> Replication:
     partitions = [partition for topic in all_topics(metadata) for partition in topic.partitions]
     with cluster.wire() as wire:
         _, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
+        moving = _moves(wire, failures)
     leads = Counter(p.leader for p in partitions)
     preferred = Counter(p.replicas[0] for p in partitions if p.replicas)
     hosts = Counter(broker for p in partitions for broker in p.replicas)
@@ -93,4 +101,14 @@ def replication(cluster: Cluster, failures: Failures) -> Replication:
     problems = [p for p in partitions if p.leader is None or len(p.isr) < len(p.replicas)]
     problems.sort(key=lambda p: (p.leader is not None, len(p.isr) - len(p.replicas), p.place))
     behind = sorted((row for row in replicas if row["offset_lag"] > 0), key=lambda row: -row["offset_lag"])
-    return Replication(rows, problems[:ROWS_MAX], len(problems), behind[:ROWS_MAX], len(partitions))
+    return Replication(rows, problems[:ROWS_MAX], len(problems), behind[:ROWS_MAX], len(partitions), moving)
+
+
+def _moves(wire: WireCluster, failures: Failures) -> list[Row] | None:
+    try:
+        return move_rows(wire, asking.moves(wire), failures)[:ROWS_MAX]
+    except WireError:
+        raise
+    except CommandError as error:
+        failures.add("moves under way", error)
+        return None

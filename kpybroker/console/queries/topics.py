@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kpybroker.client.actions.clusters import log_dir_rows
 from kpybroker.client.actions.partitions import Partition, Topic, bounds, known
 from kpybroker.client.actions.topics import Offsets, list_row, partition_row
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import FIXES, CommandError, Failures
+from kpybroker.client.connect.errors import FIXES, CommandError, Failures, usage
 from kpybroker.client.show.cells import Row
-from kpybroker.console.queries.pages import Page
+from kpybroker.console.queries.pages import Page, sorted_by
 
 PLACES_MAX: Final = 2000
 
@@ -31,6 +31,8 @@ class Filter(NamedTuple):
     page: int = 1
     sizes: bool = False
     """Ask the brokers how large the topics are. The first page that a browser shows does without."""
+    sort: str = "name"
+    """A key of COLUMNS, with `-` before it for the largest first."""
 
 
 class Listed(NamedTuple):
@@ -52,13 +54,23 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
     metadata = cluster.metadata()
     everything = all_topics(metadata)
     chosen = [topic for topic in everything if _is_wanted(topic, wanted)]
+    by_size, by_records = (wanted.sort.removeprefix("-") == key for key in ("size", "records"))
+    sizes = _sizes(cluster, failures) if wanted.sizes or by_size else None
+    read_at = time.time()
+    offsets: Offsets = {}
+    if by_records:
+        count = sum(len(topic.partitions) for topic in chosen)
+        if count > PLACES_MAX:
+            cause = f"these topics have {count} partitions, and of {PLACES_MAX} at most the records are asked for"
+            raise usage(cause, "filter by name, or sort by another column")
+        offsets = read_offsets(cluster, [p for topic in chosen for p in topic.partitions])
+    chosen = sorted_by(chosen, wanted.sort, _columns(offsets, sizes))
     page = Page.of(len(chosen), wanted.page)
     shown = chosen[page.first : page.last]
-    offsets = read_offsets(cluster, [p for topic in shown for p in topic.partitions])
-    read_at = time.time()
+    if not by_records:
+        offsets = read_offsets(cluster, [p for topic in shown for p in topic.partitions])
     partitions = [partition for topic in everything for partition in topic.partitions]
     leaders = Counter(partition.leader for partition in partitions if partition.leader is not None)
-    sizes = _sizes(cluster, failures) if wanted.sizes else None
     return Listed(
         [
             {
@@ -76,6 +88,18 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
         sorted((broker, leaders[broker]) for broker in metadata.brokers),
         read_at,
     )
+
+
+def _columns(offsets: Offsets, sizes: Mapping[str, int] | None) -> Mapping[str, Callable[[Topic], Any]]:
+    """What a list can be sorted by."""
+    return {
+        "name": lambda topic: topic.name,
+        "partitions": lambda topic: len(topic.partitions),
+        "replicas": lambda topic: max((len(p.replicas) for p in topic.partitions), default=0),
+        "records": lambda topic: list_row(topic, offsets)["records"],
+        "size": lambda topic: None if sizes is None else sizes.get(topic.name, 0),
+        "isr": lambda topic: sum(len(p.replicas) - len(p.isr) + (p.leader is None) * 1000 for p in topic.partitions),
+    }
 
 
 def _sizes(cluster: Cluster, failures: Failures) -> Counter[str]:

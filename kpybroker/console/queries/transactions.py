@@ -5,7 +5,8 @@ Only the transactions of the page that is shown are described.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import time
+from typing import Any, Final, NamedTuple
 
 from kpybroker.client.actions import transactions
 from kpybroker.client.connect.admin import Cluster
@@ -34,6 +35,19 @@ def listed(cluster: Cluster, text: str, page_number: int, failures: Failures) ->
             for row in chosen[page.first : page.last]
         ]
     return Listed(rows, page)
+
+
+HANGING_S: Final = 900.0
+"""Kafka's ``transaction.max.timeout.ms``: no transaction is open for longer by its producer's will."""
+
+
+def hanging(cluster: Cluster, failures: Failures) -> Rows:
+    """Open transactions that no coordinator knows, the oldest first, with their age. Raises CommandError."""
+    now_ms = time.time_ns() // 1_000_000
+    with cluster.wire() as wire:
+        found = transactions.hanging_rows(wire, None, HANGING_S, failures)
+    rows = [{**row, "age_ms": now_ms - row["last_timestamp_ms"]} for row in found]
+    return sorted(rows, key=lambda row: -row["age_ms"])
 
 
 def producers(cluster: Cluster, topic: str, failures: Failures) -> Rows:

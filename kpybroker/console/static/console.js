@@ -102,7 +102,7 @@
     });
   }
 
-  document.addEventListener("htmx:before:request", (event) => { if (isPaused) event.preventDefault(); });
+  document.addEventListener("htmx:before:request", (event) => { if (isPaused && !event.target.matches?.("form")) event.preventDefault(); });
 
   // A part that cannot be updated keeps what it has, and the page says since when. `failed` has, for each of them, its last
   // update and the cause.
@@ -158,6 +158,14 @@
       button.setAttribute("aria-pressed", String(isPaused));
     });
   }
+
+  // Ctrl-K, or Cmd-K, begins a search by name.
+  document.addEventListener("keydown", (event) => {
+    if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+    event.preventDefault();
+    const field = document.querySelector(".find input");
+    if (field?.checkVisibility()) { field.focus(); field.select(); } else location.href = "/search";
+  });
 
   // Pages replace parts of themselves, so what is new is looked for whenever something changes.
   function begin() {

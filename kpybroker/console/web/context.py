@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse
 from kpybroker.client.connect.errors import hide
 from kpybroker.client.schemas.http import check_address
 from kpybroker.client.schemas.registry import Registry
+from kpybroker.client.schemas.subjects import Subjects
 from kpybroker.client.show.cells import moment, shown, size
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.queries.control import Control, metrics_addresses, parse_address
@@ -28,7 +29,13 @@ from kpybroker.console.web.sessions import Sessions
 from kpybroker.console.web.words import said
 
 NAVIGATION = (
-    ("", (("/", "Cluster"), ("/topics", "Topics"), ("/groups", "Groups"), ("/transactions", "Transactions"))),
+    (
+        "",
+        (
+            *(("/", "Cluster"), ("/topics", "Topics"), ("/groups", "Groups"), ("/transactions", "Transactions")),
+            ("/schemas", "Schemas"),
+        ),
+    ),
     (
         "Operation",
         (("/replication", "Replication"), ("/log-dirs", "Log directories"), ("/access", "Access"), ("/logs", "Logs")),
@@ -60,6 +67,7 @@ class Console:
         self.health = Health(self.samples)
         self.control = None if options.control is None else Control(parse_address(options.control))
         self.registry = _registry(options)
+        self.subjects = _subjects(options)
         self.metrics = self._metrics(options)
         self.templates = Environment(
             loader=PackageLoader("kpybroker.console", "templates"),
@@ -79,6 +87,13 @@ class Console:
     def text(self, template: str, **context: Any) -> str:
         """A template that is not a page, filled."""
         return self.templates.get_template(template).render(**context)
+
+
+def _subjects(options: ConsoleOptions) -> Subjects | None:
+    if options.registry is None:
+        return None
+    login = None if options.settings.registry is None else options.settings.registry.login
+    return Subjects(check_address("--schema-registry", options.registry), login)
 
 
 def _registry(options: ConsoleOptions) -> Registry | None:

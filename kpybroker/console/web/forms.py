@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl
@@ -10,9 +11,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from kpybroker.client.connect.errors import CommandError, usage
+from kpybroker.client.connect.visible import visible
 from kpybroker.console.queries.topics import NoTopic
 from kpybroker.console.web.context import console_of
 from kpybroker.console.web.permissions import REFUSED
+
+logger = logging.getLogger("kpybroker.console.changes")
 
 FORM_BYTES_MAX: Final = 16 * 1024 * 1024
 LOGIN_BYTES_MAX: Final = 16 * 1024
@@ -40,8 +44,12 @@ async def read_form(request: Request, bytes_max: int = FORM_BYTES_MAX) -> dict[s
 async def read_change(request: Request) -> dict[str, str]:
     """The fields of a form that changes the cluster. Raises HTTPException without --allow-changes."""
     form = await read_form(request)
+    path = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    who = f"path={path} user={request.state.user or '-'} from={request.state.address}"
     if not console_of(request).options.allow_changes:
+        logger.warning("Change refused, the console is read-only %s", visible(who))
         raise HTTPException(403, "this console is read-only; --allow-changes lets it change the cluster")
+    logger.info("Change asked for %s", visible(who))
     return form
 
 

@@ -11,7 +11,7 @@ _NEEDS: Final = (
     (r"/topics/[^/]+/(messages|follow|download).*", "Describe and Read on the topic"),
     (r"/topics/[^/]+/produce.*", "Describe and Write on the topic"),
     (r"/topics/[^/]+/configuration", "DescribeConfigs on the topic"),
-    (r"/topics/[^/]+/groups", "Describe on the topic and on each group"),
+    (r"/topics/[^/]+/groups", "Describe on the topic and on each group, and for producers Read on the topic"),
     (r"/topics.*", "Describe on each topic, and for sizes Describe on the cluster"),
     (r"/group/move", "Describe and Read on the group, and Read on its topics"),
     (r"/group/forget", "Delete on the group, and Read on its topics"),
@@ -19,6 +19,8 @@ _NEEDS: Final = (
     (r"/brokers/[0-9]+", "DescribeConfigs on the cluster"),
     (r"/transactions", "Describe on each transactional id, and Read on the topic"),
     (r"/access", "Describe and DescribeConfigs on the cluster"),
+    (r"/search", "Describe on each topic and group"),
+    (r"/compare", "Describe and DescribeConfigs on both topics"),
     (r"/health", "Describe on the cluster, on each group and topic, and Read and DescribeConfigs on each topic"),
     (r"/(replication|log-dirs)?", "Describe on the cluster"),
 )

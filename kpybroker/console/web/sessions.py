@@ -72,6 +72,14 @@ class Sessions:
         """What forms of this session carry."""
         return hmac.new(self._key, session.encode(), hashlib.sha256).hexdigest()
 
+    def sign(self, session: str, text: str) -> str:
+        """A signature of a text that a form of this session carries."""
+        return hmac.new(self._key, f"{self.token(session)} {text}".encode(), hashlib.sha256).hexdigest()
+
+    def is_signed(self, session: str | None, text: str, signature: str | None) -> bool:
+        """Whether a text was signed for this session."""
+        return bool(session and signature) and hmac.compare_digest(self.sign(session or "", text), signature or "")
+
     def is_token(self, session: str | None, token: str | None) -> bool:
         """Whether a form is of this session."""
         return bool(session and token) and hmac.compare_digest(self.token(session or ""), token or "")

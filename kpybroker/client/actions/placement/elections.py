@@ -34,19 +34,30 @@ def elect(connection: Connection, places: Sequence[str], unclean: bool, execute:
         raise usage("an unclean election loses records, and no topic is named", "name TOPIC or TOPIC:0,2")
     failures = Failures()
     with WireCluster(load(connection)) as wire:
-        found = asking.partitions(wire, places)
-        wanted = {place: one for place, one in found.items() if needs_election(one, unclean)}
-        rows = {place: _row(one) for place, one in wanted.items()}
-        if execute and wanted:
-            errors = _ask(wire, list(wanted), UNCLEAN if unclean else PREFERRED)
-            after = asking.partitions(wire, sorted({topic for topic, _ in wanted}))
-            for place, row in rows.items():
-                _settle(place, row, errors.get(place), after, failures)
+        rows = election_rows(wire, places, unclean)
+        if execute:
+            elect_rows(wire, rows, unclean, failures)
         kind = "has no leader" if unclean else "is led by another replica than its first"
-        output.rows(list(rows.values()), ELECTIONS, empty=f"no such partition {kind}")
+        output.rows(rows, ELECTIONS, empty=f"no such partition {kind}")
     if not execute and rows:
         note(DRY_RUN)
     return failures.exit_code()
+
+
+def election_rows(wire: WireCluster, places: Sequence[str], unclean: bool) -> list[dict[str, Any]]:
+    """The partitions of which a leader would be elected. Raises CommandError."""
+    return [_row(one) for one in asking.partitions(wire, places).values() if needs_election(one, unclean)]
+
+
+def elect_rows(wire: WireCluster, rows: Sequence[dict[str, Any]], unclean: bool, failures: Failures) -> None:
+    """Elect the leaders of these partitions, and set each row's status. Raises CommandError."""
+    if not rows:
+        return
+    by_place = {(row["topic"], row["partition"]): row for row in rows}
+    errors = _ask(wire, list(by_place), UNCLEAN if unclean else PREFERRED)
+    after = asking.partitions(wire, sorted({topic for topic, _ in by_place}))
+    for place, row in by_place.items():
+        _settle(place, row, errors.get(place), after, failures)
 
 
 def needs_election(partition: Partition, unclean: bool) -> bool:

@@ -80,6 +80,21 @@ def move(connection: Connection, options: MoveOptions, output: Output) -> int:
     return code or failures.exit_code()
 
 
+def planned_rows(wire: WireCluster, options: MoveOptions) -> list[dict[str, Any]]:
+    """Where partitions would go, without a plan of their own. Raises CommandError."""
+    current = {place: one.replicas for place, one in asking.partitions(wire, options.places).items()}
+    wanted = _wanted(wire, current, None, plan.parse_brokers(options.to), options.replicas)
+    return [_planned_row(place, current[place], replicas) for place, replicas in sorted(wanted.items())]
+
+
+def move_now(wire: WireCluster, rows: Sequence[dict[str, Any]], throttle_bytes: int | None, failures: Failures) -> None:
+    """Ask for the moves that the rows name, and set each row's status. Raises CommandError."""
+    current = {(row["topic"], row["partition"]): row["from"] for row in rows}
+    changed = {(row["topic"], row["partition"]): row["to"] for row in rows if row["to"] != row["from"]}
+    if changed:
+        _begin(wire, current, changed, rows, throttle_bytes, failures)
+
+
 def _text(path: str) -> str:
     try:
         return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
@@ -131,15 +146,8 @@ def _execute(
     failures: Failures,
 ) -> int:
     """Ask for the moves, wait for them if that is wanted, and set each row's status; the exit code of an interrupt."""
-    if options.throttle is not None:
-        throttle.start(wire, current, changed, options.throttle)
-    refused = asking.reassign(wire, changed, wire.timeout_s)
+    moving = _begin(wire, current, changed, rows, options.throttle, failures)
     by_place = {(row["topic"], row["partition"]): row for row in rows}
-    for place in changed:
-        error, row = refused.get(place), by_place[place]
-        row["status"] = "failed" if error else "moving"
-        row["error"] = failures.add(f"{place[0]}-{place[1]}", error) if error else None
-    moving = [place for place in changed if refused.get(place) is None]
     if not options.wait:
         note("to see how far they are: kpybroker partition moves")
         if options.throttle is not None:
@@ -152,6 +160,26 @@ def _execute(
         throttle.end(wire, {topic for topic, _ in changed}, asking.moves(wire), failures)
     _check(wire, changed, moving, by_place, failures)
     return 0
+
+
+def _begin(
+    wire: WireCluster,
+    current: Mapping[Place, Sequence[int]],
+    changed: Mapping[Place, Sequence[int]],
+    rows: Sequence[dict[str, Any]],
+    throttle_bytes: int | None,
+    failures: Failures,
+) -> list[Place]:
+    """Ask for the moves, slowed down before they begin; those that were not refused."""
+    if throttle_bytes is not None:
+        throttle.start(wire, current, changed, throttle_bytes)
+    refused = asking.reassign(wire, changed, wire.timeout_s)
+    by_place = {(row["topic"], row["partition"]): row for row in rows}
+    for place in changed:
+        error, row = refused.get(place), by_place[place]
+        row["status"] = "failed" if error else "moving"
+        row["error"] = failures.add(f"{place[0]}-{place[1]}", error) if error else None
+    return [place for place in changed if refused.get(place) is None]
 
 
 def _check(
@@ -243,20 +271,32 @@ def cancel(connection: Connection, places: Sequence[str], execute: bool, output:
     """Cancel moves: the partitions stay where they were."""
     failures = Failures()
     with WireCluster(load(connection)) as wire:
-        ongoing = asking.moves(wire)
-        chosen = asking.partitions(wire, places) if places else ongoing
-        wanted = [place for place in ongoing if place in chosen]
-        rows: list[dict[str, Any]] = [
-            {"topic": t, "partition": n, "status": "would be cancelled", "error": None} for t, n in wanted
-        ]
-        if execute and wanted:
-            refused = asking.reassign(wire, dict.fromkeys(wanted), wire.timeout_s)
-            for row, place in zip(rows, wanted, strict=True):
-                error = refused.get(place)
-                row["status"] = "failed" if error else "cancelled"
-                row["error"] = failures.add(f"{place[0]}-{place[1]}", error) if error else None
-            throttle.end(wire, {topic for topic, _ in wanted}, set(ongoing) - set(wanted), failures)
+        rows = cancel_rows(wire, places)
+        if execute:
+            cancel_now(wire, rows, failures)
         output.rows(rows, CANCELLED, empty="no such partition is moving")
     if not execute and rows:
         note(DRY_RUN)
     return failures.exit_code()
+
+
+def cancel_rows(wire: WireCluster, places: Sequence[str]) -> list[dict[str, Any]]:
+    """The moves that would be cancelled: of these places, or all. Raises CommandError."""
+    ongoing = asking.moves(wire)
+    chosen = asking.partitions(wire, places) if places else ongoing
+    wanted = [place for place in ongoing if place in chosen]
+    return [{"topic": t, "partition": n, "status": "would be cancelled", "error": None} for t, n in wanted]
+
+
+def cancel_now(wire: WireCluster, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
+    """Cancel the moves of these partitions, remove their throttle, and set each row's status. Raises CommandError."""
+    if not rows:
+        return
+    ongoing = asking.moves(wire)
+    wanted = [(row["topic"], row["partition"]) for row in rows]
+    refused = asking.reassign(wire, dict.fromkeys(wanted), wire.timeout_s)
+    for row, place in zip(rows, wanted, strict=True):
+        error = refused.get(place)
+        row["status"] = "failed" if error else "cancelled"
+        row["error"] = failures.add(f"{place[0]}-{place[1]}", error) if error else None
+    throttle.end(wire, {topic for topic, _ in wanted}, set(ongoing) - set(wanted), failures)

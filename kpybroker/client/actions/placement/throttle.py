@@ -16,6 +16,8 @@ RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throt
 LEADERS: Final = "leader.replication.throttled.replicas"
 FOLLOWERS: Final = "follower.replication.throttled.replicas"
 SET, DELETE = 0, 1
+OF_COMMANDS: Final = frozenset((1, 2))
+"""Sources of what was set for one topic or one broker."""
 
 
 def start(wire: WireCluster, current: Replicas, plan: Replicas, rate: int) -> None:
@@ -30,6 +32,22 @@ def start(wire: WireCluster, current: Replicas, plan: Replicas, rate: int) -> No
     for broker in sorted({one for found in (current, plan) for place in plan for one in found[place]}):
         if broker in wire.nodes:
             raw_configs.alter(wire, raw_configs.BROKER, str(broker), [(key, SET, str(rate)) for key in RATES])
+
+
+def present(wire: WireCluster, topics: Iterable[str], moving: Iterable[Place]) -> list[tuple[str, str, str, str]]:
+    """What `end` would remove: kind, name, key and value. Raises CommandError."""
+    busy = by_topic(moving)
+    wanted = [(raw_configs.TOPIC, "topic", sorted(set(topics) - busy.keys()), (LEADERS, FOLLOWERS))]
+    if not busy:
+        wanted += [(raw_configs.BROKER, "broker", [str(broker)], RATES) for broker in sorted(wire.nodes)]
+    found = []
+    for number, kind, names, keys in wanted:
+        broker = wire.broker(int(names[0])) if kind == "broker" else None
+        for name, entries in raw_configs.describe(wire, number, names, broker, keys=keys).items():
+            if isinstance(entries, CommandError):
+                raise CommandError(f"{kind} {name}: {entries.cause}", entries.fix, name=entries.name)
+            found += [(kind, name, one.name, one.value) for one in entries if one.value and one.source in OF_COMMANDS]
+    return found
 
 
 def end(wire: WireCluster, topics: Iterable[str], moving: Iterable[Place], failures: Failures) -> None:

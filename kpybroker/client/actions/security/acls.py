@@ -36,6 +36,8 @@ RESOURCES: Final = {
 }
 """Kafka's types of resources; 4 is a broker to librdkafka and the cluster to ACLs."""
 
+KINDS: Final = {2: "topic", 3: "group", 4: "cluster", 5: "transactional-id", 6: "delegation-token", 7: "user"}
+"""By Kafka's numbers."""
 NAMES: Final = {kind: name for name, kind in RESOURCES.items()}
 PRODUCER: Final = ("WRITE", "DESCRIBE", "CREATE")
 CONSUMER: Final = ("READ", "DESCRIBE")
@@ -86,15 +88,19 @@ def show_list(connection: Connection, options: AclOptions, output: Output) -> in
 def create(connection: Connection, options: AclOptions, output: Output) -> int:
     """Create an ACL for each principal, host, operation and resource."""
     acls = bindings(options)
-    cluster = Cluster(load(connection))
     failures = Failures()
-    rows = []
+    output.rows(create_rows(Cluster(load(connection)), acls, failures), CHANGED)
+    return failures.exit_code()
+
+
+def create_rows(cluster: Cluster, acls: Sequence[Any], failures: Failures) -> list[Row]:
+    """Create the ACLs: what became of each."""
+    rows: list[Row] = []
     for binding, _, error in cluster.results(cluster.admin.create_acls(acls, **cluster.timeout)):
         row = acl_row(binding)
         reported = failures.add(f"{row['resource']} {row['name']}", error) if error else None
         rows.append({**row, "status": "failed" if error else "created", "error": reported})
-    output.rows(rows, CHANGED)
-    return failures.exit_code()
+    return rows
 
 
 def delete(connection: Connection, options: AclOptions, execute: bool, output: Output) -> int:
@@ -109,14 +115,19 @@ def delete(connection: Connection, options: AclOptions, execute: bool, output: O
         output.rows(rows, CHANGED, empty="there is no such ACL")
         note(DRY_RUN)
         return 0
-    rows = []
+    output.rows(delete_rows(cluster, options, failures), CHANGED, empty="there is no such ACL")
+    return failures.exit_code()
+
+
+def delete_rows(cluster: Cluster, options: AclOptions, failures: Failures) -> list[Row]:
+    """Delete the ACLs that fit: those that were."""
+    rows: list[Row] = []
     for _, found, error in cluster.results(cluster.admin.delete_acls(filters(options), **cluster.timeout)):
         if error is not None:
             failures.add("acl", error)
         else:
             rows += [{**acl_row(one), "status": "deleted", "error": None} for one in found]
-    output.rows(rows, CHANGED, empty="there is no such ACL")
-    return failures.exit_code()
+    return rows
 
 
 def matching_acls(cluster: Cluster, options: AclOptions) -> list[Any]:
@@ -145,16 +156,32 @@ def require_authorizer(settings: Settings) -> None:
 
 
 def acl_row(acl: Any) -> Row:
-    """An ACL, in Kafka's words."""
+    """An ACL, in Kafka's words: one of confluent-kafka's, or one whose kinds are Kafka's numbers."""
+    kind = acl.restype
+    if isinstance(kind, int):
+        resource = KINDS.get(kind, f"type {kind}")
+    else:
+        resource = NAMES.get(kind, kind.name.lower())
     return {
         "principal": acl.principal,
         "host": acl.host,
-        "resource": NAMES.get(acl.restype, acl.restype.name.lower()),
+        "resource": resource,
         "name": acl.name,
-        "pattern": acl.resource_pattern_type.name,
-        "operation": acl.operation.name,
-        "permission": acl.permission_type.name,
+        "pattern": _word(ResourcePatternType, acl.resource_pattern_type),
+        "operation": _word(AclOperation, acl.operation),
+        "permission": _word(AclPermissionType, acl.permission_type),
     }
+
+
+def _word(kind: Any, found: Any) -> str:
+    """Kafka's name; of a number that has none here, the number."""
+    if isinstance(found, int):
+        try:
+            found = kind(found)
+        except ValueError:
+            return str(found)
+    name: str = found.name
+    return name
 
 
 def bindings(options: AclOptions) -> list[Any]:

@@ -114,6 +114,18 @@ def change(
     connection: Connection, options: EntityOptions, changes: Mapping[str, float | None], dry_run: bool, output: Output
 ) -> int:
     """Set keys, or remove those whose value is None. Raises CommandError, and then nothing has changed."""
+    with WireCluster(load(connection)) as wire:
+        output.rows(change_rows(wire, options, changes, dry_run), CHANGES)
+    return 0
+
+
+def change_rows(
+    wire: WireCluster, options: EntityOptions, changes: Mapping[str, float | None], dry_run: bool
+) -> list[dict[str, Any]]:
+    """Set keys, or remove those whose value is None; for a dry run have it checked.
+
+    Raises CommandError, and then nothing has changed.
+    """
     entity = options.entity()
     if not entity:
         raise usage("no one is named whose quota it is", "name --user, --client-id, --ip or --default")
@@ -126,23 +138,20 @@ def change(
             for key, value in changes.items()
         ],
     )
-    with WireCluster(load(connection)) as wire:
-        missing = _missing(wire, entity, [key for key, value in changes.items() if value is None])
-        if missing:
-            raise CommandError(f"there is no quota {missing[0]} of this entity", "kpybroker quota list shows them")
-        broker = wire.broker(wire.controller_id) if wire.controller_id in wire.nodes else wire.any()
-        request = AlterClientQuotasRequest(entries=[entry], validate_only=dry_run)
-        (result,) = broker.request(ApiKey.ALTER_CLIENT_QUOTAS, request).entries
+    missing = _missing(wire, entity, [key for key, value in changes.items() if value is None])
+    if missing:
+        raise CommandError(f"there is no quota {missing[0]} of this entity", "kpybroker quota list shows them")
+    broker = wire.broker(wire.controller_id) if wire.controller_id in wire.nodes else wire.any()
+    request = AlterClientQuotasRequest(entries=[entry], validate_only=dry_run)
+    (result,) = broker.request(ApiKey.ALTER_CLIENT_QUOTAS, request).entries
     error = broker_error(result.error_code, result.error_message)
     if error is not None:
         raise error
     would = "would be " if dry_run else ""
-    rows = [
+    return [
         {"entity": entity, "key": key, "value": value, "status": f"{would}{'removed' if value is None else 'set'}"}
         for key, value in changes.items()
     ]
-    output.rows(rows, CHANGES)
-    return 0
 
 
 def _missing(wire: WireCluster, entity: Mapping[str, str | None], keys: Sequence[str]) -> list[str]:

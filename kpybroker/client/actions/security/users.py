@@ -106,11 +106,10 @@ def set_credentials(
     """Create or replace a user's credentials."""
     settings = load(connection)
     password = read_password(password_file).encode()
-    wanted = [
-        UserScramCredentialUpsertion(user, ScramCredentialInfo(MECHANISMS[name], iterations), password)
-        for name in dict.fromkeys(mechanisms)
-    ]
-    return _alter(Cluster(settings), wanted, "set", output)
+    wanted = upsertions(user, mechanisms, iterations, password)
+    failures = Failures()
+    output.rows(alter_rows(Cluster(settings), wanted, "set", failures), CHANGED)
+    return failures.exit_code()
 
 
 def delete(connection: Connection, user: str, mechanisms: Sequence[str], execute: bool, output: Output) -> int:
@@ -127,18 +126,29 @@ def delete(connection: Connection, user: str, mechanisms: Sequence[str], execute
         output.rows([{**row, "status": "would be deleted", "error": None} for row in chosen], CHANGED)
         note(DRY_RUN)
         return 0
-    wanted = [UserScramCredentialDeletion(user, MECHANISMS[row["mechanism"]]) for row in chosen]
-    return _alter(cluster, wanted, "deleted", output)
+    output.rows(delete_rows(cluster, chosen, failures), CHANGED)
+    return failures.exit_code()
 
 
-def _alter(cluster: Cluster, wanted: Sequence[Any], done: str, output: Output) -> int:
-    """All changes are of one user; the broker makes all of them or none."""
-    failures = Failures()
+def upsertions(user: str, mechanisms: Sequence[str], iterations: int, password: bytes) -> list[Any]:
+    """What sets a user's credentials."""
+    return [
+        UserScramCredentialUpsertion(user, ScramCredentialInfo(MECHANISMS[name], iterations), password)
+        for name in dict.fromkeys(mechanisms)
+    ]
+
+
+def delete_rows(cluster: Cluster, rows: Sequence[Row], failures: Failures) -> list[Row]:
+    """Delete the credentials that the rows name: what became of each."""
+    wanted = [UserScramCredentialDeletion(row["user"], MECHANISMS[row["mechanism"]]) for row in rows]
+    return alter_rows(cluster, wanted, "deleted", failures)
+
+
+def alter_rows(cluster: Cluster, wanted: Sequence[Any], done: str, failures: Failures) -> list[Row]:
+    """What became of changes of one user, of which the broker makes all or none."""
     futures = cluster.admin.alter_user_scram_credentials(list(wanted), **cluster.timeout)
     ((user, _, error),) = cluster.results(futures)
     reported = failures.add(f"user {user}", error) if error else None
     mechanisms = [one.mechanism if hasattr(one, "mechanism") else one.scram_credential_info.mechanism for one in wanted]
     status = "failed" if error else done
-    rows = [{"user": user, "mechanism": NAMES[one], "status": status, "error": reported} for one in mechanisms]
-    output.rows(rows, CHANGED)
-    return failures.exit_code()
+    return [{"user": user, "mechanism": NAMES[one], "status": status, "error": reported} for one in mechanisms]

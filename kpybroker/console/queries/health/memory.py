@@ -82,3 +82,16 @@ def full_in_s(points: Sequence[Point]) -> float | None:
         return None
     fallen = watched[0][1] - watched[-1][1]
     return watched[-1][1] * (watched[-1][0] - watched[0][0]) / fallen if fallen > 0 else None
+
+
+def trend_of(points: Sequence[Point]) -> str:
+    """`grows`, `falls` or `steady`, over the last minutes without a gap; empty where too little was watched."""
+    watched: list[Point] = []
+    for point in points:
+        watched = [*watched, point] if point.value is not None else []
+    watched = [one for one in watched if watched[-1].at - one.at <= GROWS_WITHIN_S]
+    if len(watched) < GROWS_READINGS or watched[-1].at - watched[0].at < GROWS_AFTER_S:
+        return ""
+    if lag_of("", watched).grown is not None:
+        return "grows"
+    return "falls" if (watched[-1].value or 0) < (watched[0].value or 0) else "steady"

@@ -1,0 +1,24 @@
+"""Every change that the console can make, by its key; a new one is added here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kpybroker.console.changes import configs, offsets, placement, schemas, security, topics, transactions
+from kpybroker.console.changes.change import Change
+
+CHANGES: Final[Mapping[str, Change]] = {
+    one.key: one
+    for one in (
+        *(topics.CREATE, topics.PARTITIONS, topics.TRIM, topics.DELETE),
+        configs.CONFIG,
+        *(placement.ELECT, placement.ELECT_UNCLEAN, placement.MOVE, placement.CANCEL, placement.END_THROTTLE),
+        *(transactions.ABORT, transactions.ABORT_HANGING),
+        *(offsets.OFFSETS, offsets.DELETE_GROUP),
+        *(schemas.REGISTER, schemas.DELETE),
+        *(security.CREATE_ACL, security.DELETE_ACL),
+        *(security.SET_USER, security.DELETE_USER),
+        *(security.SET_QUOTA, security.UNSET_QUOTA),
+    )
+}

@@ -1,0 +1,207 @@
+"""Changes: one page for all of them. A form, then its preview, which changes nothing, then what became of it.
+
+What is done is what the preview showed: the form carries its rows with a signature, and is refused where something has
+changed since. Each change is a line of the console's log: what, who, from where, and how it ended.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import CommandError, Failures, hide, keep_secret, usage
+from kpybroker.client.connect.visible import visible
+from kpybroker.client.schemas.http import shown
+from kpybroker.console.changes.catalogue import CHANGES
+from kpybroker.console.changes.change import WOULD, Ask, Change, InField, Key, Rows
+from kpybroker.console.web.context import console_of, render
+from kpybroker.console.web.forms import read_change, status_of
+from kpybroker.console.web.live import Notes
+
+logger = logging.getLogger("kpybroker.console.changes")
+
+ROWS_MAX: Final = 500
+"""Rows of a preview that are shown; all are done."""
+AGAIN: Final = "typed_again"
+
+
+class Changed(CommandError):
+    """What a preview showed is not so any more."""
+
+
+class Previewed(NamedTuple):
+    """A form with its preview, or with why there is none."""
+
+    values: Mapping[str, str]
+    rows: Rows | None = None
+    notes: Notes | None = None
+    error: CommandError | None = None
+    is_done: bool = False
+    status: int = 200
+
+
+def change_of(request: Request) -> Change:
+    """The change that the path names."""
+    found = CHANGES.get(request.path_params["key"])
+    if found is None:
+        raise HTTPException(404)
+    return found
+
+
+async def form(request: Request) -> Response:
+    """`GET /change/{key}`: the form; with `preview=1` what would be done."""
+    change, given = change_of(request), dict(request.query_params)
+    values = change.read(given)
+    if not given.get("preview"):
+        return await _page(request, change, Previewed(await _filled(request, change, values)))
+    return await _page(request, change, await _preview(request, change, values))
+
+
+async def _filled(request: Request, change: Change, values: Mapping[str, str]) -> Mapping[str, str]:
+    """The values of a form that is shown first: what is there now, where nothing was typed."""
+
+    def ask(cluster: Cluster, failures: Failures) -> Mapping[str, str]:
+        return change.fill(Ask(cluster, values, failures, console_of(request).subjects))
+
+    try:
+        found, _ = await console_of(request).live.ask(ask)
+    except CommandError:
+        return values  # the preview says why
+    return {name: value or found.get(name, "") for name, value in values.items()}
+
+
+async def _preview(request: Request, change: Change, values: Mapping[str, str]) -> Previewed:
+    def plan(cluster: Cluster, failures: Failures) -> Rows:
+        return change.plan(Ask(cluster, values, failures, console_of(request).subjects))
+
+    try:
+        change.check(values)
+        rows, notes = await console_of(request).live.ask(plan)
+    except CommandError as error:
+        return Previewed(values, error=error, status=_status(change, error))
+    return Previewed(values, rows, notes)
+
+
+def _status(change: Change, error: CommandError) -> int:
+    return 409 if isinstance(error, Changed) else 400 if change.field_of(error) else status_of(error)
+
+
+async def perform(request: Request) -> Response:
+    """`POST /change/{key}`: what the preview showed."""
+    fields = await read_change(request)
+    change = change_of(request)
+    values = change.read(fields)
+    keep_secret(values[one.name] for one in change.fields if one.kind == "secret")
+    console = console_of(request)
+    if not console.sessions.is_signed(request.state.session, _signed(change, values, fields), fields.get("signature")):
+        raise usage("this form has no plan", "begin with the preview")
+    previewed: Rows = json.loads(fields["plan"])
+    try:
+        _check_end(change, values, fields)
+
+        def work(cluster: Cluster, failures: Failures) -> Rows:
+            ask = Ask(cluster, values, failures, console_of(request).subjects)
+            _check_same(change, previewed, change.plan(ask))
+            return change.perform(ask, previewed)
+
+        rows, notes = await console.live.ask(work)
+    except CommandError as error:
+        _log(request, change, values, f"refused cause={error.cause!r}")
+        again = await _preview(request, change, values)
+        return await _page(request, change, again._replace(error=error, status=_status(change, error)))
+    failed = sum(bool(row.get("error")) for row in rows)
+    _log(request, change, values, f"failed items={failed}" if failed else "done")
+    return await _page(request, change, Previewed(values, rows, notes, is_done=True))
+
+
+def _check_end(change: Change, values: Mapping[str, str], fields: Mapping[str, str]) -> None:
+    """What is typed at the end: a secret, and again the name of what is deleted. Raises CommandError."""
+    for one in change.fields:
+        if one.kind == "secret" and one.is_required and not values[one.name]:
+            raise InField(one.name, usage(f"{one.label} is missing", "fill it in"))
+    if change.typed_again and fields.get(AGAIN, "") != values[change.typed_again]:
+        cause = f"the name that was typed again is not {values[change.typed_again]}"
+        raise InField(AGAIN, usage(cause, "type the name of what is deleted, exactly; nothing was done"))
+
+
+def _check_same(change: Change, shown: Rows, now: Rows) -> None:
+    """Raises CommandError where what was shown has changed since."""
+    before, after = ([[row.get(key) for key in change.same] for row in rows] for rows in (shown, now))
+    if before != json.loads(json.dumps(after)):
+        raise Changed("this has changed since the preview; nothing was done", "look at the new preview below")
+
+
+def _signed(change: Change, values: Mapping[str, str], fields: Mapping[str, str]) -> str:
+    """What a signature is of: the change, what was typed, and the rows that were shown."""
+    typed = {one.name: values[one.name] for one in change.fields if one.kind != "secret"}
+    return json.dumps([change.key, typed, fields.get("plan", "")])
+
+
+def command_of(request: Request, change: Change, values: Mapping[str, str]) -> str:
+    """The command that does the same, with this console's cluster and registry."""
+    console = console_of(request)
+    registry = "" if console.subjects is None else shown(console.subjects.url)
+    return change.command_text(values, console.live.settings.bootstrap, registry)
+
+
+def _log(request: Request, change: Change, values: Mapping[str, str], outcome: str) -> None:
+    command = command_of(request, change, values)
+    user, address = request.state.user or "-", request.state.address
+    text = f"Change key={change.key} user={user} from={address} command={command!r} outcome={outcome}"
+    logger.info("%s", visible(hide(text)))
+
+
+async def _page(request: Request, change: Change, found: Previewed) -> Response:
+    console, values = console_of(request), found.values
+    plan = json.dumps(found.rows) if found.rows is not None else ""
+    signature = console.sessions.sign(request.state.session, _signed(change, values, {"plan": plan}))
+    keys = [] if found.is_done else await _keys(request, change, values)
+    filled = {name: value or "..." for name, value in values.items()}
+    title = change.title.format_map(filled) if any(values.values()) else _untitled(change.title)
+    context: dict[str, Any] = {
+        "change": change,
+        "values": values,
+        "rows": found.rows,
+        "changing": sum(str(row["status"]).startswith(WOULD) for row in found.rows or ()),
+        "limit": ROWS_MAX,
+        "error": found.error,
+        "wrong": "" if found.error is None else change.field_of(found.error),
+        "is_refused": found.status == 403,
+        "is_done": found.is_done,
+        "notes": found.notes,
+        "plan": plan,
+        "signature": signature,
+        "command": command_of(request, change, values),
+        "button": change.button.format_map(filled),
+        "back": change.back(values) if any(values.values()) else "/",
+        "keys": keys,
+        "needs": change.needs,
+        "again": AGAIN,
+    }
+    return render(request, "change.html", status=found.status, title=title, **context)
+
+
+def _untitled(title: str) -> str:
+    """The title of a form in which nothing was typed: without what is named."""
+    return re.sub(r" \{(\w+)\}", r" a \1", title)
+
+
+async def _keys(request: Request, change: Change, values: Mapping[str, str]) -> list[Key]:
+    """The keys that the form's reader may look up; none where the cluster does not say."""
+
+    def ask(cluster: Cluster, failures: Failures) -> list[Key]:
+        return list(change.keys(Ask(cluster, values, failures, console_of(request).subjects)))
+
+    try:
+        found, _ = await console_of(request).live.ask(ask)
+    except CommandError:
+        return []
+    return found
