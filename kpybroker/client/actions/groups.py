@@ -212,11 +212,6 @@ def lags_of(cluster: Cluster, groups: Mapping[str, Any], failures: Failures) -> 
         return dict.fromkeys(groups) | found
 
 
-def lag_of(cluster: Cluster, name: str, group: Any | None, failures: Failures) -> Behind | None:
-    """The same of one group."""
-    return lags_of(cluster, {name: group}, failures)[name]
-
-
 # --- describe
 
 

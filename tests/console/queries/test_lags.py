@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kpybroker.client.actions.groups import lag_of, lags_of
+from kpybroker.client.actions.groups import lags_of
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.connect.wire import GROUP, WireCluster
@@ -54,7 +54,7 @@ def test_each_group_has_its_own_lag(broker: Broker, many: list[str], factory: An
     behind = {name: (one.lag, one.unread) for name, one in found.items() if one is not None}
     assert behind == {"lags-none": (0, 0), **{name: expected(number) for number, name in enumerate(many)}}
     assert notes.items == []
-    alone = lag_of(cluster, many[3], None, notes)
+    alone = lags_of(cluster, {many[3]: None}, notes)[many[3]]
     assert alone == found[many[3]]
 
 

@@ -31,7 +31,6 @@ TOPICS_MAX: Final = 5000
 PLACES_MAX: Final = 10_000
 """Partitions whose producers and newest records are asked for."""
 GROUPS_MAX: Final = 200
-GROUPS_S_MAX: Final = 3.0
 MIN_ISR: Final = "min.insync.replicas"
 
 T = TypeVar("T")
