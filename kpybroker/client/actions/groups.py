@@ -456,8 +456,7 @@ def _status(name: str, done: str, failures: Failures, error: CommandError | None
 
 def offset_delete(connection: Connection, group: str, texts: Sequence[str], execute: bool, output: Output) -> int:
     """Delete a group's committed offsets of topics or partitions, or show which."""
-    settings = load(connection)
-    cluster = Cluster(settings)
+    cluster = Cluster(load(connection))
     failures = Failures()
     if queues.is_share_group(cluster, group):
         output.rows(queues.offset_delete(cluster, group, texts, execute, failures), queues.DELETED)
@@ -476,7 +475,7 @@ def offset_delete(connection: Connection, group: str, texts: Sequence[str], exec
         for t, p in places
     ]
     if execute and places:
-        with WireCluster(settings) as wire:
+        with WireCluster(cluster.settings) as wire:
             delete_offsets(wire, group, rows, failures)
     output.rows(rows, DELETED)
     if not execute:
