@@ -432,7 +432,6 @@ def delete_rows(cluster: Cluster, groups: Sequence[str], execute: bool, failures
 
 
 def _obstacle(listed: Mapping[str, Any], name: str) -> CommandError | None:
-    """Why the group cannot be deleted now."""
     if name not in listed:
         return no_such_group(name)
     state = state_name(listed[name])
