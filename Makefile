@@ -13,7 +13,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-extras bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-share bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines wide console-hour
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-extras bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-share bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines wide console-hour simulate
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -240,6 +240,9 @@ soak-metrics: $(VENV)/.test-stamp  ## a broker under load with /metrics scraped 
 
 soak-schemas: test-deps  ## ten thousand hostile schemas of the three types next to a client that registers and reads: 10 minutes; SOAK='--texts 500'
 	$(BIN)/python -m compat_tests.registry.hostile.soak $(SOAK)
+
+simulate: $(VENV)/.test-stamp  ## clusters on simulated time, a seed each: SEEDS=1000, or SEED=17 for one of them, twice and closely
+	$(BIN)/python -m tests.simulation.run $(if $(SEED),--seed $(SEED) --shrink,--seeds $(or $(SEEDS),100)) $(SIMULATE)
 
 mutants: test-deps  ## brokers with one thing wrong each, and whether the storm finds it: up to four minutes each; MUTANTS='names'
 	$(BIN)/python -m compat_tests.faults.mutate $(MUTANTS)

@@ -78,6 +78,7 @@ TAKES_LONG = (
     "registry/api/test_hostile.py",
     "registry/api/test_logins.py",
     "registry/compatibility/test_table.py",
+    "simulation",
     "storage/cleaning/test_crash.py",
     "storage/cleaning/test_load.py",
     "storage/disk/test_portable_files.py",

@@ -11,13 +11,16 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 MINUTE_MS: Final = 60_000
 RECORDS: Final = 900
 SPAN_MS: Final = 90 * MINUTE_MS
 """How long before now the first record was written."""
+
+MOVED: Final = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
+SETTLE_S: Final = 60.0
 
 LONG: Final = "checkout-order-aggregator-KSTREAM-AGGREGATE-STATE-STORE-0000000007-changelog"
 PARTITIONS: Final = {
@@ -182,5 +185,13 @@ def _commit(bootstrap: str, group: str, topic: str, share: float) -> None:
     for number in range(PARTITIONS[topic]):
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)
         places.append(TopicPartition(topic, number, low + int((high - low) * share)))
-    consumer.commit(offsets=places, asynchronous=False)
+    end = time.monotonic() + SETTLE_S
+    while True:
+        try:
+            consumer.commit(offsets=places, asynchronous=False)
+            break
+        except KafkaException as error:  # librdkafka does not look for a coordinator that has moved
+            if error.args[0].name() not in MOVED or time.monotonic() > end:
+                raise
+            time.sleep(0.2)
     consumer.close()

@@ -11,8 +11,9 @@ import itertools
 import json
 import random
 import threading
+import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +31,10 @@ pytestmark = pytest.mark.wide
 COLOURS: Final = 160
 """In a picture: a page has few, and a file of few is a third of the size."""
 SCREEN: Final[dict[str, Any]] = {"viewport": {"width": 1180, "height": 740}, "device_scale_factor": 2}
+WATCHED: Final = ("/topics/orders/rates.json", "/group/lag.json?id=billing", "/metrics/topic?topic=orders")
+WATCH_S: Final = 2.0
+POINTS: Final = 15
+"""Of a chart, before the first picture is taken."""
 PHONE: Final[dict[str, Any]] = {"viewport": {"width": 360, "height": 640}, "device_scale_factor": 2}
 
 
@@ -76,7 +81,30 @@ def shop_console() -> Iterator[str]:
         stack.enter_context(_Work(broker))
         host, port = broker.channel.address
         control = f"http://{host}:{port}"
-        yield stack.enter_context(console("-b", broker.bootstrap_servers, "--allow-changes", "--control", control))
+        address = stack.enter_context(console("-b", broker.bootstrap_servers, "--allow-changes", "--control", control))
+        stack.enter_context(_watched(address))
+        yield address
+
+
+@contextmanager
+def _watched(address: str) -> Iterator[None]:
+    """Numbers that charts draw are asked for all the time, as by someone who has these pages open."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(WATCH_S):
+            for path in WATCHED:
+                with urllib.request.urlopen(address + path) as response:
+                    response.read()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    over.wait(WATCH_S * POINTS)
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 class _Work:

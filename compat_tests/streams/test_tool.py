@@ -103,3 +103,46 @@ def test_an_empty_group_is_reset_and_deleted(lab: Lab) -> None:
     tool.text("--delete", "--group", GROUP)
     assert tool.table("--list") == []
     assert "not found" in tool.text("--describe", "--group", GROUP)
+
+
+def test_offsets_are_moved_in_each_way(lab: Lab, tmp_path: Path) -> None:
+    """An empty group: to and by offsets, by time, by a file that the tool wrote, and of all groups at once."""
+    instance = lab.start()
+    lab.write()
+    lab.has_counted()
+    lab.is_shared(1)
+    instance.close()
+    lab.is_empty()
+    tool, ends = Tool(lab), committed(lab)
+    assert sum(ends) == LINES
+    reset = ("--reset-offsets", "--group", GROUP, "--input-topic", "lines")
+    ways = {
+        ("--to-offset", "2"): [2] * PARTITIONS,
+        ("--shift-by", "-1"): [1] * PARTITIONS,
+        ("--to-current",): [1] * PARTITIONS,
+        ("--to-datetime", "2020-01-01T00:00:00.000"): [0] * PARTITIONS,
+        ("--to-latest",): ends,
+        ("--by-duration", "P1D"): [0] * PARTITIONS,
+        ("--shift-by", "1000"): ends,
+    }
+    for way, expected in ways.items():
+        tool.table(*reset, *way, "--execute")
+        assert committed(lab) == expected, way
+    exported = tmp_path / "offsets.csv"
+    rows = tool.text(*reset, "--to-earliest", "--export", "--dry-run").strip().splitlines()
+    exported.write_text("".join(f"{row}\n" for row in rows if row.count(",") == 2))
+    assert len(exported.read_text().splitlines()) == PARTITIONS, rows
+    assert committed(lab) == ends, "nothing was moved"
+    tool.table("--reset-offsets", "--group", GROUP, "--from-file", str(exported), "--execute")
+    assert committed(lab) == [0] * PARTITIONS
+    tool.table("--reset-offsets", "--all-groups", "--all-input-topics", "--to-latest", "--execute")
+    assert committed(lab) == ends
+    assert tool.table("--describe", "--all-groups", "--offsets") == [], "of a group with members the tool shows them"
+    described = tool.text("--describe", "--all-groups", "--state")
+    assert f"Streams group '{GROUP}' has no active members." in described
+    assert ["Empty", "0"] in [line.split()[-2:] for line in described.splitlines()]
+    deleted = tool.text("--delete-offsets", "--group", GROUP, "--all-input-topics")
+    assert "Successful" in deleted, deleted
+    assert max(committed(lab)) < 0
+    tool.text("--delete", "--all-groups")
+    assert tool.table("--list") == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kpybroker.console.web.live import CLIENT_ID
 from kpybroker.testing import Broker
 from tests.console.conftest import MakeClient
 
@@ -72,3 +75,22 @@ def test_a_cluster_that_is_away_is_said_with_a_fix_and_asked_again(client: MakeC
         assert page.status_code == 503
         assert "fix: " in page.text
         assert f'hx-get="{path}"' in page.text
+
+
+@pytest.mark.parametrize("path", ["/topics/orders", "/topics/orders/messages", "/topics/orders/rates.json"])
+def test_a_page_of_a_topic_asks_for_no_other_topic(client: MakeClient, broker: Broker, path: str) -> None:
+    """A cluster may have ten thousand partitions."""
+    browser = client()
+    broker.clear_requests()
+    assert browser.get(path).status_code == 200
+    made = [one.request for one in broker.requests("Metadata", client_id=CLIENT_ID)]
+    asked = [[topic["name"] for topic in one["topics"]] for one in made if one is not None]
+    assert ["orders"] in asked
+    assert {name for names in asked for name in names} == {"orders"}
+
+
+@pytest.mark.parametrize("name", ["no-such-topic", "not%20legal", "." * 3])
+def test_a_topic_that_there_is_not_is_said_to_be_none(client: MakeClient, name: str) -> None:
+    page = client().get(f"/topics/{name}")
+    assert page.status_code == 404
+    assert "there is no topic" in page.text

@@ -19,6 +19,12 @@ MBEANS: Final[dict[str, frozenset[str]]] = {
             *("InFlightBatchMessageCount", "FetchLockTimeMs", "FetchLockRatio"),
         }
     ),
+    "BrokerTopicMetrics": frozenset(
+        {
+            *("TotalShareFetchRequestsPerSec", "FailedShareFetchRequestsPerSec"),
+            *("TotalShareAcknowledgementRequestsPerSec", "FailedShareAcknowledgementRequestsPerSec"),
+        }
+    ),
     "ShareSessionCache": frozenset({"ShareSessionsCount", "SharePartitionsCount", "ShareSessionEvictionsPerSec"}),
 }
 

@@ -154,4 +154,4 @@ def check_copies(world: World) -> None:
             start = max(mine.log_start_offset, leaders.log_start_offset)
             if batches(mine, start, end) != batches(leaders, start, end):
                 name = f"{partition[0]}-{partition[1]}"
-                world.problem(f"{name}: the copy of {broker_id} differs from that of {state.leader} below {end}")
+                world.problem(f"copies differ: {name} of {broker_id} and of {state.leader} below {end}")

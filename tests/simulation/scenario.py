@@ -10,7 +10,9 @@ from kpybroker.storage.disk.names import CLEAN_SHUTDOWN
 from tests.simulation.clients.administrator import Administrator
 from tests.simulation.clients.client import Partition
 from tests.simulation.clients.fetcher import Fetcher
+from tests.simulation.clients.member import Group, Member
 from tests.simulation.clients.producer import Producer
+from tests.simulation.clients.transactional import Transactional
 from tests.simulation.faults import Faults, end
 from tests.simulation.observer import Observer, check_copies, running, unsettled
 from tests.simulation.seams.agenda import until
@@ -31,13 +33,23 @@ class Scenario:
         self._world, self._storm = world, storm
         self._partitions: list[Partition] = [(TOPIC, index) for index in range(storm.partitions)]
         self._history = History(min_isr=min(2, storm.brokers))
+        self._group = Group("g", self._partitions)
+        if any(name.startswith("member") for name in storm.clients):
+            self._history.readers.append(self._group.reader)
         self._clients = [self._make(name) for name in storm.clients]
 
     def _make(self, name: str) -> Producer | Fetcher:
         if name.startswith("producer"):
             return Producer(self._world, self._history, name, self._partitions)
+        if name.startswith("transactional"):
+            version = 1 + int(name.removeprefix("transactional")) % 2
+            return Transactional(self._world, self._history, name, self._partitions, version=version)
+        if name.startswith("member"):
+            return Member(self._world, self._group, name)
         committed = int(name.removeprefix("reader")) % 2 == 0
-        return Fetcher(self._world, self._history, name, self._partitions, committed=committed)
+        fetcher = Fetcher(self._world, name, self._partitions, committed=committed)
+        self._history.readers.append(fetcher.reader)
+        return fetcher
 
     async def play(self) -> None:
         world, storm = self._world, self._storm
@@ -108,14 +120,14 @@ class Scenario:
         await self._within(STOP_S_MAX, world.stop(), "stop")
         for host, server in servers.items():
             if (held := server.memory[0]) != 0:
-                world.problem(f"{host}: requests hold {held} bytes after its stop")
+                world.problem(f"left over: requests of {host} hold {held} bytes after its stop")
             if server.connection_count:
-                world.problem(f"{host}: {server.connection_count} connections are open after its stop")
+                world.problem(f"left over: {server.connection_count} connections of {host} after its stop")
         self._look_for_leftovers()
 
     async def _read(self) -> None:
         for committed in (False, True):
-            reader = Fetcher(self._world, History(), f"last-{committed}", self._partitions, committed=committed)
+            reader = Fetcher(self._world, f"last-{committed}", self._partitions, committed=committed)
             found = self._history.committed if committed else self._history.log
             for partition in self._partitions:
                 found[partition] = await reader.read_all(partition)
@@ -125,13 +137,13 @@ class Scenario:
         for machine in self._world.machines.values():
             files = machine.last_files
             if files.open_count:
-                self._world.problem(f"{machine.host}: {files.open_count} files are open after its stop")
+                self._world.problem(f"left over: {files.open_count} open files of {machine.host} after its stop")
             if files.locked:
-                self._world.problem(f"{machine.host}: {sorted(files.locked)} is locked after its stop")
+                self._world.problem(f"left over: locks of {machine.host} after its stop: {sorted(files.locked)}")
             if machine.disk.files.stat(f"/data/{CLEAN_SHUTDOWN}") is None:
-                self._world.problem(f"{machine.host}: its stop was not clean")
+                self._world.problem(f"stop not clean: {machine.host}")
         if self._world.work.in_progress:
-            self._world.problem(f"{self._world.work.in_progress} pieces of work are left")
+            self._world.problem(f"left over: {self._world.work.in_progress} pieces of work")
 
 
 def run(storm: Storm, *, keeps_all: bool = False) -> Ended:

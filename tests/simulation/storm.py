@@ -80,6 +80,9 @@ def draw(seed: int, *, seconds: float = 60.0, brokers: int | None = None, kinds:
             )
         )
     clients = [f"producer{number}" for number in range(1, chance.randint(1, 3) + 1)]
+    clients += [f"transactional{number}" for number in range(1, 3) if chance.random() < 0.5]
+    if chance.random() < 0.5:
+        clients += [f"member{number}" for number in range(1, chance.randint(2, 3) + 1)]
     clients += [f"reader{number}" for number in range(1, chance.randint(1, 2) + 1)]
     keys = {"log.segment.bytes": chance.choice(("1048576", "16384"))}
     if count == 1:

@@ -29,7 +29,7 @@ async def produce_and_read(world: World) -> None:
     machine.kill(power_cut=False)
     await machine.restart()
     await producer.produce(PARTITION)
-    reader = Fetcher(world, history, "reader", [PARTITION], committed=True)
+    reader = Fetcher(world, "reader", [PARTITION], committed=True)
     found = await reader.read_all(PARTITION)
     assert [stored.record for stored in found] == [ack.record for ack in history.acknowledged[PARTITION]]
     for client in (administrator, producer, reader):
@@ -65,7 +65,7 @@ def test_what_was_not_synced_may_be_lost_with_the_power() -> None:
         await producer.produce(PARTITION)
         world.machines[1].kill(power_cut=True)
         await world.machines[1].restart()
-        reader = Fetcher(world, history, "reader", [PARTITION], committed=False)
+        reader = Fetcher(world, "reader", [PARTITION], committed=False)
         found = await reader.read_all(PARTITION)
         lost.append([stored.record for stored in found] != [ack.record for ack in history.acknowledged[PARTITION]])
         await world.stop()
@@ -80,3 +80,13 @@ def test_a_world_that_does_not_end_is_a_problem() -> None:
         await trio.sleep_forever()
 
     assert simulate(1, play, seconds_max=5).problems == ["5.000 no end within 5 simulated seconds"]
+
+
+def test_a_world_in_which_time_stands_still_is_ended() -> None:
+    async def play(world: World) -> None:
+        await trio.sleep(5)
+        while True:
+            await trio.lowlevel.checkpoint()
+
+    (problem,) = simulate(1, play).problems
+    assert problem.startswith("5.000 time stands still")

@@ -34,6 +34,10 @@ from tests.simulation.seams.work import SimulatedWork
 T = TypeVar("T")
 
 SESSION_TIMEOUT_MS = 6_000
+DRIFT_MAX = 0.01
+"""Of a broker's clock: ten milliseconds in a second."""
+PASSES_MAX = 50_000
+"""Of trio's loop, while simulated time stands still."""
 RESTART_S = 1.0
 """How long what starts a broker waits after a start that has failed."""
 SHORTCUTS = ("fast-produce", "inline-requests", "receive-buffers")
@@ -50,6 +54,7 @@ KEYS = {
     "log.cleaner.enable": "false",
     "auto.create.topics.enable": "false",
     "controlled.shutdown.retry.backoff.ms": "500",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
     "unclean.leader.election.enable": "false",
     "min.insync.replicas": "1",
 }
@@ -81,6 +86,23 @@ class _Logged(logging.Handler):
         self._world.trace.add("log", f"{record.levelname} {text}")
 
 
+class _Standstill(trio.abc.Instrument):
+    """Ends a world in which tasks run on and on while no time passes: it would never end."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._passes = 0
+        self._time_s = -1.0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self._passes += 1
+        if (now := trio.current_time()) != self._time_s:
+            self._time_s, self._passes = now, 0
+        elif self._passes == PASSES_MAX:
+            self._world.problem(f"time stands still: {PASSES_MAX} passes of the loop")
+            self._world.nursery.cancel_scope.cancel()
+
+
 class Machine:
     """One host, and the broker on it while one runs."""
 
@@ -89,7 +111,7 @@ class Machine:
         self.broker_id = broker_id
         self.host = f"10.0.0.{broker_id}"
         self.disk = SimulatedDisk(self.host, world.trace, world.chance)
-        self.clock = SimulatedClock()
+        self.clock = SimulatedClock(1 + world.chance.uniform(-DRIFT_MAX, DRIFT_MAX))
         self.broker: Broker | None = None
         self.process: Process | None = None
         self.tree: SimulatedTree | None = None
@@ -163,7 +185,7 @@ class Machine:
                 "kpybroker.shortcuts": ",".join(world.shortcuts) or "none",
                 "offsets.topic.replication.factor": copies,
                 "transaction.state.log.replication.factor": copies,
-                "transaction.state.log.min.isr": "1",
+                "transaction.state.log.min.isr": str(min(2, len(world.machines))),
                 "share.coordinator.state.topic.replication.factor": copies,
                 "share.coordinator.state.topic.min.isr": "1",
             }
@@ -270,6 +292,7 @@ def simulate(
             with trio.move_on_after(seconds_max) as limit:
                 async with trio.open_nursery() as nursery:
                     world.nursery = nursery
+                    trio.lowlevel.add_instrument(_Standstill(world))
                     nursery.start_soon(world.agenda.run)
                     await play(world)
                     nursery.cancel_scope.cancel()

@@ -36,8 +36,10 @@ LEAVES, LOSES_CONNECTION = 0.01, 0.02
 """Odds after each fetch."""
 KINDS: Sequence[tuple[Kind | None, int]] = ((Kind.ACCEPT, 80), (Kind.RELEASE, 10), (Kind.REJECT, 3), (None, 7))
 """What is said of a range of records, and how often; None is nothing."""
-LATE, LATE_S = 0.5, 0.7
+LATE, LATE_S = 0.5, 0.2
 """Odds that what nothing was said of is accepted after its lock, and how long after."""
+KEEPS_AGAIN = 0.3
+"""Odds that nothing is said of what was delivered before: it is still held when who had it first accepts it late."""
 POISON_EVERY = 97
 """Of so many offsets one breaks its members."""
 METADATA_VERSION, FIND_VERSION, VERSION = 12, 4, 2
@@ -233,16 +235,17 @@ class Member(threading.Thread):
             for offset in range(row.first_offset, row.last_offset + 1):
                 value = values.get(offset, b"")
                 self._history.deliveries.append(Delivery(self.name, part, offset, value, row.delivery_count, *span))
-            said += self._say(session, data.partition_index, row.first_offset, row.last_offset)
+            said += self._say(session, data.partition_index, row)
         return said
 
-    def _say(self, session: _Session, index: int, first: int, last: int) -> list[_Said]:
+    def _say(self, session: _Session, index: int, row: Any) -> list[_Said]:
         """A range in parts, each with something of its own."""
         said: list[_Said] = []
+        first, last = row.first_offset, row.last_offset
         while first <= last:
             poison = first + (-first) % POISON_EVERY
             end = min(last, first + self._random.randrange(MAX_RECORDS))
-            kind = self._kind()
+            kind = self._kind(is_again=row.delivery_count > 1)
             if poison == first:
                 end, kind = first, Kind.RELEASE
             end = min(end, poison - 1) if poison > first else end
@@ -254,9 +257,11 @@ class Member(threading.Thread):
             first = end + 1
         return said
 
-    def _kind(self) -> Kind | None:
+    def _kind(self, *, is_again: bool) -> Kind | None:
         if self.drains.is_set():
             return Kind.ACCEPT
+        if is_again and self._random.random() < KEEPS_AGAIN:
+            return None
         kinds, weights = zip(*KINDS, strict=True)
         found: Kind | None = self._random.choices(kinds, weights)[0]
         return found

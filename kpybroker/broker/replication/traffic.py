@@ -53,13 +53,30 @@ class RareTraffic:
         self.fetch_conversions = 0
 
 
+class ShareTraffic:
+    """Requests of share groups that name the topic, and those of them that failed in one of its partitions."""
+
+    __slots__ = ("acknowledgements", "failed_acknowledgements", "failed_fetches", "fetches")
+
+    def __init__(self) -> None:
+        self.fetches = 0
+        self.failed_fetches = 0
+        self.acknowledgements = 0
+        self.failed_acknowledgements = 0
+
+    def add(self, other: ShareTraffic) -> None:
+        """Count what the other has counted as well."""
+        for name in ShareTraffic.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
 FREQUENT: Final = ("bytes_in", "bytes_out", "fetch_requests", "messages_in", "produce_requests")
 
 
 class TopicTraffic:
     """Counts since this broker hosts the topic. `partitions` are those here."""
 
-    __slots__ = (*FREQUENT, "partitions", "rare")
+    __slots__ = (*FREQUENT, "partitions", "rare", "shares")
 
     def __init__(self) -> None:
         self.bytes_in = 0
@@ -69,6 +86,7 @@ class TopicTraffic:
         self.fetch_requests = 0
         self.partitions = 0
         self.rare: RareTraffic | None = None
+        self.shares: ShareTraffic | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -80,6 +98,12 @@ class TopicTraffic:
         if self.rare is None:
             self.rare = RareTraffic()
         return self.rare
+
+    def share_counts(self) -> ShareTraffic:
+        """The counts of share groups, from now on kept."""
+        if self.shares is None:
+            self.shares = ShareTraffic()
+        return self.shares
 
     def refused(self, code: ErrorCode, size: int) -> None:
         """Batches of this size were not appended."""
@@ -103,6 +127,8 @@ class TopicTraffic:
             rare = self.rare_counts()
             for name in RareTraffic.__slots__:
                 setattr(rare, name, getattr(rare, name) + getattr(other.rare, name))
+        if other.shares is not None:
+            self.share_counts().add(other.shares)
 
 
 class Traffic:

@@ -126,6 +126,11 @@ class LedSharePartition:
             self.runs, self.changes = sum(1 for _ in self.machine.runs()), 0
         return LED_BYTES + RUN_BYTES * (self.runs + self.changes)
 
+    def forget(self) -> None:
+        """Once it has ended and is persisted, drop what it held: a timer may know it for as long as a lock."""
+        if self.error is not None and not self.is_writing:
+            self.machine = None
+
     def next_fetch_offset(self) -> int | None:
         """Where a fetch may read for it now; None where there is nothing to acquire, or another fetch is at it."""
         machine = self.machine

@@ -24,6 +24,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.replication.traffic import TopicTraffic
     from kpybroker.broker.requests.context import RequestContext
     from kpybroker.broker.share.counts import ShareCounts
     from kpybroker.core.budget import Owner
@@ -141,6 +142,9 @@ class ShareFetches:
                 got[partition_id] = Got(error)
             yield from budget.steps()
         waiter, began = Waiter(), trio.current_time()
+        named = dict(leds)
+        for traffic in _traffic_of(leds.values()):
+            traffic.share_counts().fetches += 1
         for led in leds.values():
             led.waiting[waiter] = None
         try:
@@ -151,6 +155,8 @@ class ShareFetches:
         finally:
             for led in leds.values():
                 led.waiting.pop(waiter, None)
+        for traffic in _traffic_of(led for key, led in named.items() if key in got and got[key].error is not None):
+            traffic.share_counts().failed_fetches += 1
         gave_records = sum(1 for one in got.values() if one.acquired)
         self._share_partitions.counts.fetched(wish.group_id, gave_records, len(wanted), trio.current_time() - began)
         return got
@@ -294,6 +300,11 @@ class ShareFetches:
             got.records, read.found = records, None
             traffic.bytes_out += records.size
         return got
+
+
+def _traffic_of(leds: Iterable[LedSharePartition]) -> Iterable[TopicTraffic]:
+    """The counts of their topics, each once."""
+    return {led.partition.topic: led.partition.traffic for led in leds}.values()
 
 
 def _is_enough(reads: Iterable[_Read], min_bytes: int) -> bool:

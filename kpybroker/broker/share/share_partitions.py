@@ -41,6 +41,7 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
+    from kpybroker.broker.replication.partition import Partition
     from kpybroker.broker.replication.replicas import Replicas
     from kpybroker.core.share.archived import ArchivedLog
     from kpybroker.core.share.group_settings import ShareGroupSettings
@@ -70,22 +71,30 @@ class _Timer(NamedTuple):
 class Acknowledging:
     """The acknowledgements of one request: `errors` by partition, complete after `until_done`, and their `messages`."""
 
-    __slots__ = ("_missing", "_wait", "errors", "messages")
+    __slots__ = ("_failed", "_missing", "_named", "_wait", "errors", "messages")
 
     def __init__(self) -> None:
+        self._named: set[str] = set()  # topics, for the metrics
+        self._failed: set[str] = set()
         self.errors: dict[SharePartitionId, ErrorCode] = {}
         self.messages: dict[SharePartitionId, str] = {}
         self._missing = 0
         self._wait: Wait | None = None
 
-    def expect(self, partition: SharePartitionId) -> Done:
-        """What is to be called with the partition's result, once."""
+    def expect(self, partition: SharePartitionId, led: Partition | None) -> Done:
+        """What is to be called with the partition's result, once; `led` is the partition if it is led here."""
         self._missing += 1
+        if led is not None and led.topic not in self._named:
+            self._named.add(led.topic)
+            led.traffic.share_counts().acknowledgements += 1
 
         def done(error: ErrorCode, message: str | None = None) -> None:
             self.errors[partition] = error
             if error is not ErrorCode.NONE:
                 self.messages[partition] = message or error.message
+                if led is not None and led.topic not in self._failed:
+                    self._failed.add(led.topic)
+                    led.traffic.share_counts().failed_acknowledgements += 1
             self._missing -= 1
             if not self._missing and self._wait is not None:
                 self._wait.end()
@@ -231,6 +240,7 @@ class SharePartitions:
         led.charged = 0
         led.partition.unsubscribe(led)
         led.armed_at = inf
+        led.forget()
         led.wake()
 
     # --- what members do
@@ -242,8 +252,8 @@ class SharePartitions:
         acknowledging, now = Acknowledging(), self._host.clock.monotonic()
         for partition_id, acknowledgements in batches.items():
             self.counts.count_acknowledgements(acknowledgements)
-            done = acknowledging.expect(partition_id)
             led = self._led.get(SharePartitionKey(group_id, *partition_id))
+            done = acknowledging.expect(partition_id, None if led is None else led.partition)
             if led is None:
                 done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif led.machine is None:
@@ -335,6 +345,7 @@ class SharePartitions:
                 logger.info("The share partition with key %s is fenced: %s", led.key, result.error_message)
                 self.end(led, KafkaError(client_error(result.error), result.error_message))
         led.is_writing = False
+        led.forget()
         self._end_if_idle(led)
 
     # --- locks that run out

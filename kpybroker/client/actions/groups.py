@@ -7,23 +7,21 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException
 
-from kpybroker.client.actions.lag import Behind, behind, committed, places_of
+from kpybroker.client.actions.lag import Behind, behind, behind_all, committed, places_of
 from kpybroker.client.actions.partitions import Place, matching, parse_places
 from kpybroker.client.actions.queues import groups as queues
 from kpybroker.client.actions.streams import groups as streams
 from kpybroker.client.actions.topic_changes import DRY_RUN
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import FIXES, CommandError, Failures, broker_error, check, note
-from kpybroker.client.connect.groups import listing
+from kpybroker.client.connect.errors import FIXES, CommandError, Failures, note
+from kpybroker.client.connect.groups import listing, raw_groups
 from kpybroker.client.connect.groups.consumer_groups import describe_consumers
 from kpybroker.client.connect.groups.listing import SHARE, STREAMS
 from kpybroker.client.connect.groups.raw_groups import CONSUMER, RawGroup, RawMember, describe, shown_bytes
 from kpybroker.client.connect.settings import Connection, load
-from kpybroker.client.connect.wire import GROUP, WireCluster
+from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.show.cells import Column, Row
 from kpybroker.client.show.output import Output
-from kpybroker.wire.api import ApiKey
-from kpybroker.wire.messages.offset_delete import OffsetDeleteRequest
 
 NAMES = {
     "UNKNOWN": "Unknown",
@@ -123,14 +121,14 @@ def show_list(connection: Connection, options: ListOptions, output: Output) -> i
         and (not types or type_name(listed[name]) in types)
     ]
     described = describe_groups(cluster, names, failures) if output.is_detailed or options.lag else {}
+    lags = lags_of(cluster, {name: described.get(name) for name in names}, failures) if options.lag else {}
     rows = []
     for name in names:
         row: dict[str, Any] = {"group": name, "state": state_name(listed[name]), "type": type_name(listed[name])}
         if output.is_detailed and name in described:
             row |= _summary(described[name])
         if options.lag:
-            found = lag_of(cluster, name, described.get(name), failures)
-            row |= {"lag": found.lag, "unread_partitions": found.unread} if found else dict.fromkeys(OF_LAG)
+            row |= {"lag": one.lag, "unread_partitions": one.unread} if (one := lags[name]) else dict.fromkeys(OF_LAG)
         rows.append(row)
     columns = LIST if options.lag else LIST[:-2]
     output.rows(rows, columns, empty="there is no such group")
@@ -191,18 +189,32 @@ def coordinator_id(group: Any) -> int | None:
     return group.coordinator.id if group.coordinator is not None else None
 
 
-def lag_of(cluster: Cluster, name: str, group: Any | None, failures: Failures) -> Behind | None:
-    """How far a group is behind, with what the members of its description have; None where that is not known."""
-    members = [] if group is None else [_member(member) for member in group.members]
+def lags_of(cluster: Cluster, groups: Mapping[str, Any], failures: Failures) -> dict[str, Behind | None]:
+    """How far each described group, or None, is behind, with what its members have; None where that is not known.
+
+    Groups that commit offsets are asked for together.
+    """
+    found: dict[str, Behind | None] = {}
+    owners: dict[str, Mapping[Place, Row]] = {}
+    for name, group in groups.items():
+        kind = None if group is None else type_name(group)
+        if kind not in (SHARE, STREAMS):
+            owners[name] = places_of([] if group is None else [_member(member) for member in group.members])
+            continue
+        try:
+            found[name] = queues.lag_of(cluster, name) if kind == SHARE else streams.lag_of(cluster, name, group)
+        except CommandError as error:
+            failures.add(f"group {name}", error)
     try:
-        if group is not None and type_name(group) == SHARE:
-            return queues.lag_of(cluster, name)
-        if group is not None and type_name(group) == STREAMS:
-            return streams.lag_of(cluster, name, group)
-        return behind(cluster, committed(cluster, name), places_of(members))
+        return dict.fromkeys(groups) | found | behind_all(cluster, owners, failures)
     except CommandError as error:
-        failures.add(f"group {name}", error)
-        return None
+        failures.add("the lag of groups", error)
+        return dict.fromkeys(groups) | found
+
+
+def lag_of(cluster: Cluster, name: str, group: Any | None, failures: Failures) -> Behind | None:
+    """The same of one group."""
+    return lags_of(cluster, {name: group}, failures)[name]
 
 
 # --- describe
@@ -483,18 +495,8 @@ def is_wanted(place: Place, wanted: Mapping[str, list[int] | None]) -> bool:
 
 def delete_offsets(wire: WireCluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> None:
     """Delete these committed offsets, and say in each row how it went. Raises CommandError."""
-    # confluent-kafka does not offer OffsetDelete.
-    partition, topic = OffsetDeleteRequest.OffsetDeleteRequestPartition, OffsetDeleteRequest.OffsetDeleteRequestTopic
-    by_topic: dict[str, list[Any]] = {}
+    errors = raw_groups.delete(wire, group, [(row["topic"], row["partition"]) for row in rows])
     for row in rows:
-        by_topic.setdefault(row["topic"], []).append(partition(partition_index=row["partition"]))
-    request = OffsetDeleteRequest(
-        group_id=group, topics=[topic(name=name, partitions=parts) for name, parts in by_topic.items()]
-    )
-    response = wire.coordinator(group, GROUP).request(ApiKey.OFFSET_DELETE, request)
-    check(response.error_code)
-    codes = {(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions}
-    for row in rows:
-        error = broker_error(codes.get((row["topic"], row["partition"]), 0))
+        error = errors.get((row["topic"], row["partition"]))
         row["status"] = "failed" if error else "deleted"
         row["error"] = failures.add(f"{row['topic']}-{row['partition']}", error) if error else None

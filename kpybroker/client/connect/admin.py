@@ -11,11 +11,11 @@ import concurrent.futures
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from confluent_kafka import KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kpybroker.client.connect.errors import AFTER, FIXES, CommandError, kafka_error
@@ -155,9 +155,23 @@ class Cluster:
         """Brokers and topics, as ``AdminClient.list_topics`` has them."""
         return self.result(self._in_thread(lambda: self.admin.list_topics(timeout=self.settings.timeout_s)))
 
+    def topic(self, name: str) -> Any:
+        """One of the topics of `metadata`; None for one that there is not, or that is hidden from us."""
+        return self.metadata().topics.get(name)
+
     def wire(self) -> AbstractContextManager[WireCluster]:
         """Connections for requests that the admin client does not have; they may be shared, and stay open then."""
         return WireCluster(self.settings)
+
+    def group_offsets(
+        self, names: Iterable[str], parts: Sequence[Any] | None = None
+    ) -> list[tuple[str, Any, CommandError | None]]:
+        """As `results`: the committed offsets of each group, of these partitions or of all that it has."""
+        futures: dict[str, Any] = {}
+        for name in names:
+            request = [ConsumerGroupTopicPartitions(name, None if parts is None else list(parts))]
+            futures |= self.admin.list_consumer_group_offsets(request, **self.timeout)
+        return self.results(futures)
 
     def _in_thread(self, call: Callable[[], Any]) -> Any:
         """A future of a call that blocks; the thread does not keep the process alive."""

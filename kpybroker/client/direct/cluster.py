@@ -8,7 +8,7 @@ closed one.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
@@ -51,9 +51,19 @@ class DirectCluster(Cluster):
         """Brokers and topics, as ``AdminClient.list_topics`` has them."""
         return self.admin.list_topics()
 
+    def topic(self, name: str) -> Any:
+        """The same, without asking for all topics."""
+        return self.admin.topics.one(name)
+
     def wire(self) -> AbstractContextManager[WireCluster]:
         """Its own connections, which stay open. Raises CommandError."""
         return nullcontext(self.admin.wire)
+
+    def group_offsets(
+        self, names: Iterable[str], parts: Sequence[Any] | None = None
+    ) -> list[tuple[str, Any, CommandError | None]]:
+        """One request to each coordinator, where librdkafka has one for each group."""
+        return self.results(_done(groups.committed_by_group(self.admin.wire, list(names), parts)))
 
     def error(self, error: Any) -> CommandError:
         """A failed call: it is a CommandError already, perhaps in an exception of confluent-kafka."""

@@ -161,37 +161,71 @@ def _of_coordinator(wire: WireCluster, name: str, ask: Callable[[WireBroker], tu
         time.sleep(RETRY_S)
 
 
+def committed_by_group(wire: WireCluster, names: Sequence[str], parts: Sequence[Any] | None) -> dict[str, Any]:
+    """The committed offsets of each group, or a CommandError: those of one coordinator in one request."""
+    found: dict[str, Any] = {}
+    by_broker, failed = _coordinators(wire, names)
+    found |= failed
+    for broker, of_broker in by_broker:
+        try:
+            if broker.version_of(ApiKey.OFFSET_FETCH) >= raw_groups.BATCHED:
+                found |= _committed_by(broker, of_broker, parts)
+        except CommandError as error:
+            found |= dict.fromkeys(of_broker, error)
+    for name in names:  # one by one: of an old broker, and where the coordinator has moved
+        if name not in found or isinstance(found[name], _Moved):
+            found[name] = committed(wire, name, parts)
+    return found
+
+
+def _committed_by(broker: WireBroker, names: Sequence[str], parts: Sequence[Any] | None) -> dict[str, Any]:
+    topic, group = OffsetFetchRequest.OffsetFetchRequestTopics, OffsetFetchRequest.OffsetFetchRequestGroup
+    wanted = [topic(name=name, partition_indexes=numbers) for name, numbers in _by_topic(parts).items()]
+    request = OffsetFetchRequest(groups=[group(group_id=name, topics=wanted or None) for name in names])
+    response = broker.request(ApiKey.OFFSET_FETCH, request)
+    return {one.group_id: _error(one.error_code) or _committed_of(one) for one in response.groups}
+
+
 def committed(wire: WireCluster, name: str, parts: Iterable[Any] | None) -> Any:
     """The committed offsets as ``list_consumer_group_offsets`` has them, or a CommandError."""
-    by_topic: dict[str, list[int]] = {}
-    for part in parts or ():
-        by_topic.setdefault(part.topic, []).append(part.partition)
 
     def ask(broker: WireBroker) -> tuple[int, Any]:
         if broker.version_of(ApiKey.OFFSET_FETCH) >= raw_groups.BATCHED:
             topics: Any = OffsetFetchRequest.OffsetFetchRequestTopics
-            wanted = [topics(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
+            wanted = [topics(name=topic, partition_indexes=numbers) for topic, numbers in _by_topic(parts).items()]
             group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=name, topics=wanted or None)
             request = OffsetFetchRequest(groups=[group])
         else:
             topics = OffsetFetchRequest.OffsetFetchRequestTopic
-            wanted = [topics(name=topic, partition_indexes=numbers) for topic, numbers in by_topic.items()]
+            wanted = [topics(name=topic, partition_indexes=numbers) for topic, numbers in _by_topic(parts).items()]
             request = OffsetFetchRequest(group_id=name, topics=wanted or None)
         response = broker.request(ApiKey.OFFSET_FETCH, request)
         found = response.groups[0] if response.groups else response
-        rows = [
-            SimpleNamespace(
-                topic=topic.name,
-                partition=one.partition_index,
-                offset=one.committed_offset,
-                error=broker_error(one.error_code),
-            )
-            for topic in found.topics
-            for one in topic.partitions
-        ]
-        return found.error_code, SimpleNamespace(topic_partitions=rows)
+        return found.error_code, _committed_of(found)
 
     return _of_coordinator(wire, name, ask)
+
+
+def _by_topic(parts: Iterable[Any] | None) -> dict[str, list[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for part in parts or ():
+        by_topic.setdefault(part.topic, []).append(part.partition)
+    return by_topic
+
+
+def _committed_of(found: Any) -> Any:
+    """A group of a response of OffsetFetch, in the shape of confluent-kafka."""
+    rows = [
+        SimpleNamespace(
+            topic=topic.name,
+            partition=one.partition_index,
+            offset=one.committed_offset,
+            error=broker_error(one.error_code),
+        )
+        for topic in found.topics
+        for one in topic.partitions
+    ]
+    return SimpleNamespace(topic_partitions=rows)
 
 
 def commit(wire: WireCluster, name: str, parts: Iterable[Any]) -> Any:

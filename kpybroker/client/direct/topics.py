@@ -31,6 +31,14 @@ ELSEWHERE: Final = frozenset(
     )
 )
 """Errors after which Metadata is asked again."""
+ABSENT: Final = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    )
+)
+"""Of topics that a list of all topics does not have."""
 
 Place = tuple[str, int]
 
@@ -54,6 +62,11 @@ class Known:
             controller_id=self._wire.controller_id,
             cluster_id=self._wire.cluster_id,
         )
+
+    def one(self, name: str) -> Any:
+        """A topic of `everything`, or None. Raises CommandError."""
+        topic = self._of([name]).get(name)
+        return None if topic is None or topic.error_code in ABSENT else _listed(topic)
 
     def described(self, names: Iterable[str]) -> dict[str, Any]:
         """Each topic as ``AdminClient.describe_topics`` has it, or a CommandError."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import TopicPartition
 
 from kpybroker.client.actions import seek
 from kpybroker.client.actions.groups import (
@@ -18,7 +18,7 @@ from kpybroker.client.actions.groups import (
     describe_groups,
     describe_row,
     is_wanted,
-    lag_of,
+    lags_of,
     list_groups,
     no_such_group,
     state_name,
@@ -107,6 +107,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """A row for each group that can be described; `lag` is None where it is not wanted or not known."""
     found = describe_groups(cluster, list(names), failures)
+    behind = lags_of(cluster, found, failures) if lags else {}
     rows = []
     for name in names:
         if name not in found:
@@ -114,7 +115,7 @@ def _rows(
         group = found[name]
         row: dict[str, Any] = {"group": name, "state": state_name(group), "type": type_name(everything[name])}
         row |= {"members": len(group.members), "coordinator": coordinator_id(group)}
-        lag = lag_of(cluster, name, group, failures) if lags else None
+        lag = behind.get(name)
         row |= {"lag": lag.lag, "unread_partitions": lag.unread} if lag else {"lag": None, "unread_partitions": None}
         rows.append(row)
     return rows
@@ -162,15 +163,9 @@ def readers(cluster: Cluster, name: str, failures: Failures) -> Readers:
     everything = list_groups(cluster, failures)
     names = sorted(name for name, group in everything.items() if type_name(group) != SHARE)[:GROUPS_MAX]
     parts = [TopicPartition(*partition.place) for partition in topic.partitions]
-    futures = {
-        group: cluster.admin.list_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, parts)], **cluster.timeout
-        )[group]
-        for group in names
-    }
     edges = read_offsets(cluster, topic.partitions)
     rows = []
-    for group, result, error in cluster.results(futures):
+    for group, result, error in cluster.group_offsets(names, parts):
         if error is not None:
             failures.add(f"group {group}", error)
             continue

@@ -119,10 +119,12 @@ def _is_wanted(topic: Topic, wanted: Filter) -> bool:
 
 def all_topics(metadata: Any) -> list[Topic]:
     """Every topic, by name; `is_internal` by the name, since Metadata of librdkafka does not say."""
-    return [
-        Topic(name, None, name.startswith("__"), [_partition(name, one) for _, one in sorted(found.partitions.items())])
-        for name, found in sorted(metadata.topics.items())
-    ]
+    return [_topic(name, found) for name, found in sorted(metadata.topics.items())]
+
+
+def _topic(name: str, found: Any) -> Topic:
+    partitions = [_partition(name, one) for _, one in sorted(found.partitions.items())]
+    return Topic(name, None, name.startswith("__"), partitions)
 
 
 def _partition(topic: str, found: Any) -> Partition:
@@ -175,9 +177,9 @@ def described(cluster: Cluster, name: str, page_number: int) -> Described:
 
 def find(cluster: Cluster, name: str) -> Topic:
     """A topic without creating it. Raises NoTopic."""
-    for topic in all_topics(cluster.metadata()):
-        if topic.name == name:
-            return topic
+    found = cluster.topic(name)
+    if found is not None:
+        return _topic(name, found)
     fix = f"{FIXES['UNKNOWN_TOPIC_OR_PARTITION']}; one that this user may not describe is hidden"
     raise NoTopic(f"there is no topic {name}", fix)
 

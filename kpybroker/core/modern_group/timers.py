@@ -50,20 +50,20 @@ class Timer(NamedTuple):
 
 
 class MemberTimers:
-    """All timers of the groups of one kind in a machine."""
+    """All timers of the groups of one kind in a machine. `heap` has the earliest deadline of all."""
 
-    __slots__ = ("_heap",)
+    __slots__ = ("heap",)
 
     def __init__(self) -> None:
-        self._heap: TimerHeap[Timer] = TimerHeap(_is_current)
+        self.heap: TimerHeap[Timer] = TimerHeap(_is_current)
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self.heap)
 
     @property
     def deadline(self) -> float | None:
         """The earliest deadline; None without timers."""
-        return self._heap.deadline
+        return self.heap.deadline
 
     def start(self, kind: TimerKind, live: LiveMember, deadline: float) -> None:
         """The timer now ends at `deadline`."""
@@ -71,7 +71,7 @@ class MemberTimers:
         entry = live.entries[kind.value]
         if entry is None or deadline < entry:
             live.entries[kind.value] = deadline
-            self._heap.push(Timer(deadline, kind, live))
+            self.heap.push(Timer(deadline, kind, live))
 
     def start_if_stopped(self, kind: TimerKind, live: LiveMember, deadline: float) -> None:
         """The timer ends at `deadline`, unless it is running."""
@@ -85,7 +85,7 @@ class MemberTimers:
     def pop_due(self, now: float) -> list[tuple[TimerKind, LiveMember]]:
         """The timers that have ended, oldest first; each is stopped. One that was moved is set again."""
         due = []
-        while timer := self._heap.pop(now):
+        while timer := self.heap.pop(now):
             kind, live = timer.kind, timer.live
             if not _is_current(timer):
                 continue

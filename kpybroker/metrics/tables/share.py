@@ -46,6 +46,26 @@ IN_FLIGHT: Final = PARTITIONS.gauge(
 )
 IN_FLIGHT_BATCHES: Final = PARTITIONS.gauge("InFlightBatchCount", "batches", "Batches of the same.")
 
+TOPICS: Final = Table("kafka.server", "BrokerTopicMetrics", ("topic",))
+FETCHES: Final = TOPICS.meter("TotalShareFetchRequestsPerSec", "requests", "ShareFetches that ask for the topic.")
+FAILED_FETCHES: Final = TOPICS.meter(
+    "FailedShareFetchRequestsPerSec",
+    "requests",
+    "ShareFetches of which a partition of the topic could not be read.",
+    "It grows: the leader has moved, or a disk fails. See the broker's log.",
+)
+ACKNOWLEDGING: Final = TOPICS.meter(
+    "TotalShareAcknowledgementRequestsPerSec",
+    "requests",
+    "Requests that acknowledge records of the topic, in a ShareFetch too.",
+)
+FAILED_ACKNOWLEDGING: Final = TOPICS.meter(
+    "FailedShareAcknowledgementRequestsPerSec",
+    "requests",
+    "Those of them that were refused in a partition of the topic.",
+    "It grows: locks run out before the work is done, or a member says what it does not hold.",
+)
+
 SESSION_CACHE: Final = Table("kafka.server", "ShareSessionCache")
 SESSIONS: Final = SESSION_CACHE.gauge(
     "ShareSessionsCount",
@@ -96,4 +116,4 @@ PRUNED: Final = COORDINATOR.attribute(
     tags=("topic", "partition"),
 )
 
-FAMILIES: Final = (*GROUPS, *PARTITIONS, *SESSION_CACHE, *COORDINATOR)
+FAMILIES: Final = (*GROUPS, *PARTITIONS, *TOPICS, *SESSION_CACHE, *COORDINATOR)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
+
+import trio
+import trio.testing
 
 from kpybroker.broker.share.led import CHANGES_MIN, LED_BYTES, RUN_BYTES
 from kpybroker.core.budget import Owner
+from kpybroker.core.share.partition import SharePartition
+from kpybroker.core.share.runs import Run
 from kpybroker.core.share.sessions import PARTITION_BYTES, SESSION_BYTES
 from kpybroker.core.share_coordinator.values import SharePartitionKey
 from kpybroker.wire.errors import ErrorCode
@@ -15,6 +21,7 @@ from tests.support.share.members import Member, MemoryPersister, produce, rows, 
 SESSION = SESSION_BYTES + PARTITION_BYTES
 RECORDS = 200
 ACCEPT = [1]
+DEADLINE_S = 60
 
 
 async def test_runs_are_charged_as_they_are_cut_and_given_back_when_they_are_finished(tmp_path: Path) -> None:
@@ -40,6 +47,32 @@ async def test_runs_are_charged_as_they_are_cut_and_given_back_when_they_are_fin
         assert broker.budget.held(owner) <= began + RUN_BYTES * CHANGES_MIN
         broker.coordinators.share_partitions.disconnected(member.connection.connection_id)
         assert broker.budget.held(owner) == 0
+
+
+async def test_nothing_of_a_share_partition_is_left_when_its_last_member_is_gone(tmp_path: Path) -> None:
+    """Two hundred runs, half of them with a member whose connection is lost."""
+    async with share_broker(tmp_path, MemoryPersister()) as broker:
+        topic_id = await create_topic(broker, "t")
+        member = Member(broker, topic_id)
+        await member.open()
+        produce(broker, *[b"x"] * RECORDS)
+        await member.fetch(max_records=RECORDS)
+        for offset in range(1, RECORDS, 2):
+            await member.acknowledge({0: [(offset, offset, ACCEPT)]})
+        gc.collect()
+        assert count_of(Run) >= RECORDS
+        partitions = broker.coordinators.share_partitions
+        partitions.disconnected(member.connection.connection_id)
+        with trio.fail_after(DEADLINE_S):
+            while partitions.get(SharePartitionKey("g", topic_id, 0)) is not None:
+                await trio.lowlevel.checkpoint()
+        await trio.testing.wait_all_tasks_blocked()
+        gc.collect()
+        assert (count_of(Run), count_of(SharePartition)) == (0, 0)
+
+
+def count_of(kind: type) -> int:
+    return sum(type(one) is kind for one in gc.get_objects())
 
 
 async def test_who_has_no_room_gets_no_share_partition(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kpybroker.core.assignors.values import run_to_end
 from kpybroker.core.streams_group.members import Tasks
-from kpybroker.core.streams_group.sticky_assignor import Targets, TaskMember, assign_tasks
-from kpybroker.core.streams_group.topics.configuring import ConfiguredSubtopology
+from kpybroker.core.streams_group.sticky_assignor import TASKS_PER_SLICE, Targets, TaskMember, assign_tasks
+from kpybroker.core.streams_group.topics.configuring import TASKS_MAX, ConfiguredSubtopology
 from kpybroker.core.streams_group.topics.topology import Subtopology, TopicInfo
 
 Subtopologies = Mapping[str, ConfiguredSubtopology]
@@ -121,3 +121,9 @@ def _tasks(targets: Targets, kind: str) -> list[tuple[str, int]]:
     return [
         (name, task) for tasks in targets.values() for name, indexes in getattr(tasks, kind).items() for task in indexes
     ]
+
+
+def test_others_run_between_slices() -> None:
+    """The most tasks that a topology has, of one member: looked at, given, and written down in slices."""
+    slices = list(assign_tasks({"a": TaskMember("p")}, {"0": stateless(TASKS_MAX)}, 0))
+    assert len(slices) >= 3 * (TASKS_MAX // TASKS_PER_SLICE)

@@ -77,6 +77,7 @@ class Client:
         self._addresses: dict[int, Address] = {key: (machine.host, PORT) for key, machine in world.machines.items()}
         self._connections: dict[int, _Connection] = {}
         self.leaders: dict[Partition, int] = {}
+        self._coordinators: dict[tuple[str, int], int] = {}
         self.is_stopping = False
         self.has_ended = False
 
@@ -144,16 +145,23 @@ class Client:
         self.leaders.pop(partition, None)
 
     async def coordinator(self, key: str, key_type: int) -> int:
-        """Of a group (0) or of a transactional id (1); waits for one."""
-        while True:
+        """Of a group (0) or of a transactional id (1), as far as it is known; waits for one."""
+        known = self._coordinators.get((key, key_type))
+        while known is None:
             try:
                 request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
                 (found,) = (await self.ask(self.any_broker(), request, 4)).coordinators
                 if found.error_code == 0:
-                    return int(found.node_id)
+                    known = self._coordinators[key, key_type] = int(found.node_id)
+                    break
             except Lost:
                 pass
             await self.pause()
+        return known
+
+    def forget_coordinators(self) -> None:
+        """They are others now, or do not respond."""
+        self._coordinators.clear()
 
 
 def only_partition(response: Any, topics: str, partitions: str) -> Any:

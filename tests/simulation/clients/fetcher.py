@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compat_tests.faults.history import History, Read, Reader, Stored, record_of
+from compat_tests.faults.history import Read, Reader, Stored, record_of
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
@@ -18,19 +18,15 @@ WAIT_MS = 500
 
 
 class Fetcher(Client):
-    """`run` until `stop`ped and at the end of what there is."""
+    """Reads until it is stopped and at the end of what there is. What it reads is noted in `reader`."""
 
-    def __init__(
-        self, world: World, history: History, name: str, partitions: Sequence[Partition], *, committed: bool
-    ) -> None:
+    def __init__(self, world: World, name: str, partitions: Sequence[Partition], *, committed: bool) -> None:
         super().__init__(world, name)
         self._partitions = partitions
         self._is_committed = committed
         self._positions = dict.fromkeys(partitions, 0)
         self._aborted: dict[Partition, list[tuple[int, int]]] = {partition: [] for partition in partitions}
         self.reader = Reader(name, committed, {partition: [] for partition in partitions})
-        self.history = history
-        history.readers.append(self.reader)
 
     async def run(self) -> None:
         at_end: set[Partition] = set()

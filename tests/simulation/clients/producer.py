@@ -13,6 +13,7 @@ from kpybroker.wire.messages.init_producer_id import InitProducerIdRequest
 from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.records.builder import BatchFields, build_batch
 from tests.simulation.clients.client import Client, Lost, Partition, now_ns, only_partition
+from tests.simulation.seams.clock import EPOCH_MS
 from tests.simulation.world import World
 
 RECORDS_MAX = 4
@@ -63,22 +64,35 @@ class Producer(Client):
 
     async def produce(self, partition: Partition) -> None:
         """A batch, acknowledged."""
-        records = [Record(self.name, self._number + index) for index in range(self.chance.randint(1, RECORDS_MAX))]
-        self._number += len(records)
-        values = [record.value(self.chance.choice(SIZES)).encode() for record in records]
-        time_ms = 1_800_000_000_000 + int(trio.current_time() * 1000)
-        fields = BatchFields(
-            producer_id=self._producer_id, producer_epoch=self._epoch, base_sequence=self._sequences[partition]
-        )
-        batch = bytes(build_batch([(None, value, time_ms) for value in values], fields))
-        self._sequences[partition] += len(records)
+        records, batch = self._next_batch(partition)
         sent_ns, tries = now_ns(), 1
         while (offset := await self._send(partition, batch)) is None:
             self.forget(partition)
             await self.pause()
             tries += 1
         # A leader acknowledges also what is there from the epoch of another one, if that was sent to it again.
-        broker = self.leaders.get(partition) if tries == 1 else None
+        self._note_acknowledged(
+            partition, records, offset, sent_ns, self.leaders.get(partition) if tries == 1 else None
+        )
+
+    def _next_batch(self, partition: Partition, *, is_transactional: bool = False) -> tuple[list[Record], bytes]:
+        """A few new records, and their batch with the next sequence numbers."""
+        records = [Record(self.name, self._number + index) for index in range(self.chance.randint(1, RECORDS_MAX))]
+        self._number += len(records)
+        values = [record.value(self.chance.choice(SIZES)).encode() for record in records]
+        time_ms = EPOCH_MS + int(trio.current_time() * 1000)
+        fields = BatchFields(
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            base_sequence=self._sequences[partition],
+            is_transactional=is_transactional,
+        )
+        self._sequences[partition] += len(records)
+        return records, bytes(build_batch([(None, value, time_ms) for value in values], fields))
+
+    def _note_acknowledged(
+        self, partition: Partition, records: Sequence[Record], offset: int, sent_ns: int, broker: int | None
+    ) -> None:
         self.note(f"{records[0].number}+{len(records)} acknowledged at {partition[0]}-{partition[1]}@{offset}")
         for index, record in enumerate(records):
             place = offset + index if offset >= 0 else -1
@@ -102,5 +116,5 @@ class Producer(Client):
         refusal = ErrorCode(found.error_code)
         self.note(f"a batch for {partition[0]}-{partition[1]} is refused: {refusal.name}")
         if refusal in FATAL:
-            self.world.problem(f"{self.name}: {refusal.name} from {leader} for {partition[0]}-{partition[1]}")
+            self.world.problem(f"{refusal.name}: {self.name}, from {leader} for {partition[0]}-{partition[1]}")
         return None

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.metrics.readers.recent import WINDOW_S, WINDOW_TICKS, RecentRates
+from kpybroker.broker.replication.traffic import ShareTraffic
 from kpybroker.core.features import SHARE_VERSION
 from kpybroker.metrics.histogram import Histogram
-from kpybroker.metrics.reading import Reading, single
+from kpybroker.metrics.mbeans import Family
+from kpybroker.metrics.reading import Reading, Value, single
 from kpybroker.metrics.tables import share as s
 
 if TYPE_CHECKING:
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 
 ACK_TYPES: Final = {"Accept": 1, "Release": 2, "Reject": 3, "Renew": 4}
 """Of `AcknowledgeType`, which is imported with the first share group."""
+TRAFFIC: Final = (
+    ("fetches", s.FETCHES),
+    ("failed_fetches", s.FAILED_FETCHES),
+    ("acknowledgements", s.ACKNOWLEDGING),
+    ("failed_acknowledgements", s.FAILED_ACKNOWLEDGING),
+)
+"""What `ShareTraffic` counts, and where it is shown."""
 PARTITION_STATES: Final = (("loading",), ("active",), ("failed",))
 
 
@@ -62,9 +71,29 @@ class SharesReader:
             return []
         coordinators = self._broker.coordinators
         return [
+            await self._of_topics(budget),
             *await self._of_partitions(coordinators.built_share_partitions, budget),
             *self._of_states(coordinators.built_share_states),
         ]
+
+    async def _of_topics(self, budget: YieldBudget) -> Reading:
+        """The broker in the first row, then the topics that share groups read."""
+        traffic = self._broker.replicas.traffic
+        total = ShareTraffic()
+        if traffic.removed.shares is not None:
+            total.add(traffic.removed.shares)
+        rows, counted = [("",)], [total]
+        for topic, of_topic in list(traffic.topics.items()):
+            await budget.spend()
+            if of_topic.shares is not None:
+                total.add(of_topic.shares)
+                rows.append((topic,))
+                counted.append(of_topic.shares)
+        columns: list[tuple[Family, list[Value]]] = [
+            (family, [getattr(total, name), *(getattr(one, name) or None for one in counted[1:])])
+            for name, family in TRAFFIC
+        ]
+        return Reading(rows, columns)
 
     async def _of_partitions(self, shares: SharePartitions | None, budget: YieldBudget) -> list[Reading]:
         acknowledged = [0 if shares is None else shares.counts.acknowledged[one] for one in ACK_TYPES.values()]

@@ -18,6 +18,7 @@ from kpybroker.wire.errors import ProtocolError
 from kpybroker.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kpybroker.wire.messages.describe_groups import DescribeGroupsRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
+from kpybroker.wire.messages.offset_delete import OffsetDeleteRequest
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 
 BATCHED: Final = 8
@@ -147,6 +148,24 @@ def commit(settings: Settings, name: str, offsets: Iterable[Committed]) -> dict[
         (topic.name, one.partition_index): broker_error(one.error_code)
         for topic in response.topics
         for one in topic.partitions
+    }
+
+
+def delete(wire: WireCluster, name: str, places: Places) -> dict[tuple[str, int], CommandError | None]:
+    """Delete committed offsets; by partition why it failed. Raises CommandError."""
+    partition, topic = OffsetDeleteRequest.OffsetDeleteRequestPartition, OffsetDeleteRequest.OffsetDeleteRequestTopic
+    by_topic: dict[str, list[OffsetDeleteRequest.OffsetDeleteRequestPartition]] = {}
+    for of_topic, number in places:
+        by_topic.setdefault(of_topic, []).append(partition(partition_index=number))
+    topics = [topic(name=of_topic, partitions=parts) for of_topic, parts in by_topic.items()]
+    response = wire.coordinator(name, GROUP).request(
+        ApiKey.OFFSET_DELETE, OffsetDeleteRequest(group_id=name, topics=topics)
+    )
+    check(response.error_code)
+    return {
+        (one.name, part.partition_index): broker_error(part.error_code)
+        for one in response.topics
+        for part in one.partitions
     }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kpybroker.client.actions import transactions
-from kpybroker.client.actions.groups import describe_groups, lag_of, list_groups
+from kpybroker.client.actions.groups import describe_groups, lags_of, list_groups
 from kpybroker.client.actions.partitions import Partition
 from kpybroker.client.connect import raw_configs
 from kpybroker.client.connect.admin import Cluster
@@ -190,8 +190,7 @@ def _newest(found: _Found) -> Newest | None:
 
 
 def _lags(cluster: Cluster, samples: Samples) -> tuple[list[checks.GroupLag], int, float, str]:
-    """The lags of the first groups that can be asked within GROUPS_S_MAX, of how many, for how long they were watched,
-    and why not."""
+    """The lags of the first GROUPS_MAX groups, of how many, for how long they were watched, and why not."""
     failures = Failed()
     try:
         names = sorted(list_groups(cluster, failures))
@@ -200,15 +199,10 @@ def _lags(cluster: Cluster, samples: Samples) -> tuple[list[checks.GroupLag], in
         raise
     except CommandError as error:
         return [], 0, 0.0, error.cause
-    end = time.monotonic() + GROUPS_S_MAX
     lags = []
-    for name, group in described.items():
-        if time.monotonic() > end:
-            break
-        behind = lag_of(cluster, name, group, failures)
-        if behind is None:
-            continue
-        samples.add(f"lag/{name}", behind.lag)
-        lags.append(memory.lag_of(name, samples.points(f"lag/{name}")))
+    for name, behind in lags_of(cluster, described, failures).items():
+        if behind is not None:
+            samples.add(f"lag/{name}", behind.lag)
+            lags.append(memory.lag_of(name, samples.points(f"lag/{name}")))
     unknown = failures.first.cause if failures.first is not None else ""
     return lags, len(names), max((one.seconds for one in lags), default=0.0), unknown

@@ -25,7 +25,7 @@ _NONE: Final = (None, None, None)
 class ModernGroups:
     """`consumers` and `streams` are the members' sides of groups of the machine's table; `shares` have their own."""
 
-    __slots__ = ("_timers", "consumers", "shares", "streams")
+    __slots__ = ("_heaps", "consumers", "shares", "streams")
 
     def __init__(
         self, budget: StateBudget, consumers: Surroundings, shares: ShareSurroundings, streams: StreamsSurroundings
@@ -33,12 +33,13 @@ class ModernGroups:
         self.consumers = Consumers(consumers, budget)
         self.shares = ShareGroups(shares, consumers.counts, budget)
         self.streams = StreamsGroups(streams, consumers.counts, budget)
-        self._timers = (self.consumers.shared.timers, self.shares.shared.timers, self.streams.shared.timers)
+        shared = (self.consumers.shared, self.shares.shared, self.streams.shared)
+        self._heaps = tuple(one.timers.heap for one in shared)
 
     @property
     def deadline(self) -> float | None:
         """The earliest end of a timer; None without timers."""
-        consumer, share, streams = self._timers
+        consumer, share, streams = self._heaps
         deadlines = (consumer.deadline, share.deadline, streams.deadline)
         if deadlines == _NONE:  # first: asked after every request
             return None

@@ -20,6 +20,10 @@ from tests.support.brokers.running_broker import create_topic, running_broker
 from tests.support.share.members import Member, produce, rows
 
 LOCK_S = 30
+TRAFFIC_SHOWN = (
+    *("TotalShareFetchRequestsPerSec", "FailedShareFetchRequestsPerSec"),
+    *("TotalShareAcknowledgementRequestsPerSec", "FailedShareAcknowledgementRequestsPerSec"),
+)
 
 
 async def values(reader: SharesReader) -> dict[tuple[str, Tags], Any]:
@@ -58,6 +62,16 @@ async def test_what_members_hold_and_say_is_counted(tmp_path: Path) -> None:
         assert found["RequestTopicPartitionsFetchRatio", ("g",)].count == 2
         assert found["RequestTopicPartitionsFetchRatio", ("g",)].total == 100
         assert found["TopicPartitionsAcquireTimeMs", ("g",)].count == 1
+        requests = {name: [found[name, row] for row in (("",), ("t",))] for name in TRAFFIC_SHOWN}
+        assert requests == {
+            "TotalShareFetchRequestsPerSec": [2, 2],
+            "FailedShareFetchRequestsPerSec": [0, None],
+            "TotalShareAcknowledgementRequestsPerSec": [1, 1],
+            "FailedShareAcknowledgementRequestsPerSec": [0, None],
+        }
+        await member.acknowledge({0: [(1, 1, ACCEPT), (40, 41, ACCEPT)]})
+        refused = await values(reader)
+        assert [refused[TRAFFIC_SHOWN[3], row] for row in (("",), ("t",))] == [1, 1]
         partitions = broker.coordinators.share_partitions
         partitions.expire(broker.clock.monotonic() + LOCK_S + 1)
         assert (await values(reader))["AcquisitionLockTimeoutPerSec", ("g", "t", "0")] == 1  # offset 0 alone was held

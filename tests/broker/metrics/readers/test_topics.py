@@ -23,7 +23,7 @@ SHOWN = {
 
 
 def test_all_that_is_counted_is_shown() -> None:
-    assert {name for name, _ in FREQUENT} == set(TopicTraffic.__slots__) - {"partitions", "rare"}
+    assert {name for name, _ in FREQUENT} == set(TopicTraffic.__slots__) - {"partitions", "rare", "shares"}
     assert {name for name, _ in RARE} == set(RareTraffic.__slots__)
 
 

@@ -80,7 +80,7 @@ final class WireObjects {
     static KafkaBroker broker(WireCluster cluster, WireBrokers brokers, KafkaConfig config, Start start) {
         int id = config.brokerId();
         SocketServer sockets = Mockito.mock(SocketServer.class, only(Map.of("boundPort", call -> brokers.port(id, call.getArgument(0)))));
-        KRaftMetadataCache cache = metadataCache(cluster, () -> brokers.ports().get(id));
+        KRaftMetadataCache cache = metadataCache(cluster, () -> brokers.isDown(id) ? stopped() : brokers.ports().get(id));
         KafkaApis apis = Mockito.mock(KafkaApis.class, only(Map.of(
             "clusterId", call -> cluster.idOfCluster(), "metadataCache", call -> cache)));
         GroupCoordinator groups = Mockito.mock(GroupCoordinator.class, only(Map.of(
@@ -111,6 +111,11 @@ final class WireObjects {
         });
         known.put("awaitShutdown", call -> null);
         return Mockito.mock(BrokerServer.class, only(known));
+    }
+
+    /** What a broker knew when it stopped is in its memory only; one that is asked on the wire does not respond. */
+    private static int stopped() {
+        throw new NeedsBrokerObjects("the metadata of a broker that has stopped");
     }
 
     private static KRaftMetadataCache metadataCache(WireCluster cluster, Supplier<Integer> port) {
