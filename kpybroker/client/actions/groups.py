@@ -97,6 +97,9 @@ class ListOptions(NamedTuple):
     lag: bool = False
 
 
+OF_OWNERS = ("MEMBER-ID", "INSTANCE-ID", "CLIENT-ID", "HOST")
+
+
 class DescribeOptions(NamedTuple):
     """What `group describe` is asked for."""
 
@@ -417,9 +420,6 @@ def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
     if options.members and row["members"]:
         parts.append(output.text(row["members"], CONSUMER_MEMBERS if is_consumer else MEMBERS))
     return parts
-
-
-OF_OWNERS = ("MEMBER-ID", "INSTANCE-ID", "CLIENT-ID", "HOST")
 
 
 # --- delete
