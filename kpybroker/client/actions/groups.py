@@ -97,6 +97,9 @@ class ListOptions(NamedTuple):
     lag: bool = False
 
 
+OF_OWNERS = ("MEMBER-ID", "INSTANCE-ID", "CLIENT-ID", "HOST")
+
+
 class DescribeOptions(NamedTuple):
     """What `group describe` is asked for."""
 
@@ -414,35 +417,28 @@ def _sections(row: Row, options: DescribeOptions, output: Output) -> list[str]:
     return parts
 
 
-OF_OWNERS = ("MEMBER-ID", "INSTANCE-ID", "CLIENT-ID", "HOST")
-
-
 # --- delete
 
 
 def delete(connection: Connection, groups: Sequence[str], execute: bool, output: Output) -> int:
     """Delete the groups with their offsets, or show which ones would be deleted."""
     failures = Failures()
-    output.rows((delete_rows if execute else deletable_rows)(Cluster(load(connection)), groups, failures), STATUS)
+    output.rows(delete_rows(Cluster(load(connection)), groups, execute, failures), STATUS)
     if not execute:
         note(DRY_RUN)
     return failures.exit_code()
 
 
-def deletable_rows(cluster: Cluster, groups: Sequence[str], failures: Failures) -> list[Row]:
-    """Which groups would be deleted, and why others would not."""
-    listed = list_groups(cluster, failures)
-    return [_status(name, "would be deleted", failures, _obstacle(listed, name)) for name in groups]
-
-
-def delete_rows(cluster: Cluster, groups: Sequence[str], failures: Failures) -> list[Row]:
-    """Delete the groups: what became of each."""
+def delete_rows(cluster: Cluster, groups: Sequence[str], execute: bool, failures: Failures) -> list[Row]:
+    """Delete the groups, or say which would be deleted: what became of each."""
+    if not execute:
+        listed = list_groups(cluster, failures)
+        return [_status(name, "would be deleted", failures, _obstacle(listed, name)) for name in groups]
     results = cluster.results(cluster.admin.delete_consumer_groups(list(dict.fromkeys(groups)), **cluster.timeout))
     return [_status(name, "deleted", failures, error) for name, _, error in results]
 
 
 def _obstacle(listed: Mapping[str, Any], name: str) -> CommandError | None:
-    """Why the group cannot be deleted now."""
     if name not in listed:
         return no_such_group(name)
     state = state_name(listed[name])
@@ -450,8 +446,8 @@ def _obstacle(listed: Mapping[str, Any], name: str) -> CommandError | None:
 
 
 def _status(name: str, done: str, failures: Failures, error: CommandError | None) -> Row:
-    row = {"group": name, "status": "failed" if error else done}
-    return {**row, "error": failures.add(f"group {name}", error) if error else None}
+    reported = failures.add(f"group {name}", error) if error else None
+    return {"group": name, "status": "failed" if error else done, "error": reported}
 
 
 def offset_delete(connection: Connection, group: str, texts: Sequence[str], execute: bool, output: Output) -> int:

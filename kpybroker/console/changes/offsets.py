@@ -96,7 +96,7 @@ OFFSETS: Final = Change(
 def _plan_delete(ask: Ask) -> Rows:
     name = ask.values["group"]
     try:
-        (row,) = actions.deletable_rows(ask.cluster, [name], Raising())
+        (row,) = actions.delete_rows(ask.cluster, [name], False, Raising())
     except CommandError as error:
         raise InField("group", error) from None
     offsets = seek.current(ask.cluster, name)
@@ -104,7 +104,7 @@ def _plan_delete(ask: Ask) -> Rows:
 
 
 def _delete(ask: Ask, rows: Rows) -> Rows:
-    (row,) = actions.delete_rows(ask.cluster, [ask.values["group"]], Raising())
+    (row,) = actions.delete_rows(ask.cluster, [ask.values["group"]], True, Raising())
     return [{**rows[0], **row}]
 
 
