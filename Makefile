@@ -118,7 +118,7 @@ deploy-test: $(VENV)/.test-stamp  ## docs/deploy in a fresh Debian: the image is
 	$(BIN)/python -m compat_tests.deps debootstrap
 	$(PYTEST) compat_tests/deploy --deploy
 
-ranges: test-deps  ## unit tests with the lowest and the newest dependencies, on each Python: 10 minutes; RANGES='3.13 tests/wire'
+ranges: test-deps  ## unit tests with the lowest and the newest dependencies, on each Python: 17 minutes; RANGES='3.13 tests/wire'
 	$(BIN)/python -m compat_tests.deps python
 	$(BIN)/python -m compat_tests.packaging.ranges $(RANGES)
 

@@ -1,6 +1,6 @@
 """Does the range of every dependency hold? Runs tests with the lowest and with the newest versions, on each Python.
 
-    python -m compat_tests.packaging.ranges                       # a selection of the unit tests: 6 minutes
+    python -m compat_tests.packaging.ranges                       # a selection of the unit tests: 17 minutes
     python -m compat_tests.packaging.ranges 3.13 tests/storage    # on one Python, other tests
 
 The tests are this tree's, in environments of their own under `.cache/ranges`, removed at the end. `make test` runs a
