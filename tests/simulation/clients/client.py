@@ -77,6 +77,8 @@ class Client:
         self._addresses: dict[int, Address] = {key: (machine.host, PORT) for key, machine in world.machines.items()}
         self._connections: dict[int, _Connection] = {}
         self.leaders: dict[Partition, int] = {}
+        self._epochs: dict[Partition, int] = {}
+        """The newest epoch of a leader that was heard of: as Java's client, it believes none that is older."""
         self._coordinators: dict[tuple[str, int], int] = {}
         self.is_stopping = False
         self.has_ended = False
@@ -127,7 +129,10 @@ class Client:
                 continue
             for described in found.topics:
                 for partition in described.partitions:
-                    self.leaders[topic, partition.partition_index] = partition.leader_id
+                    place = (topic, partition.partition_index)
+                    if partition.leader_epoch >= self._epochs.get(place, -1):
+                        self._epochs[place] = partition.leader_epoch
+                        self.leaders[place] = partition.leader_id
             return
 
     async def leader(self, partition: Partition) -> int:
