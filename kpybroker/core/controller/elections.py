@@ -141,12 +141,16 @@ def _log_failures(parts: Parts, results: ElectionResults) -> Procedure[None]:
 
 def auto_preferred_election(parts: Parts) -> Procedure[None]:
     """`auto.leader.rebalance.enable`: periodically return leadership to preferred leaders."""
+    failure = None
     try:
         yield from _rebalance(parts)
-    finally:
-        if parts.is_active:
-            delay = parts.settings.leader_imbalance_check_interval_seconds
-            yield Enqueue(Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, delay)
+    except Exception as error:  # the next time comes whatever became of this one
+        failure = error
+    if parts.is_active:
+        delay = parts.settings.leader_imbalance_check_interval_seconds
+        yield Enqueue(Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, delay)
+    if failure is not None:
+        raise failure
 
 
 def _rebalance(parts: Parts) -> Procedure[None]:
