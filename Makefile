@@ -125,7 +125,7 @@ ranges: test-deps  ## unit tests with the lowest and the newest dependencies, on
 compatibility: $(VENV)/.test-stamp  ## write docs/reference/compatibility.md from the ledgers and the last results
 	$(BIN)/python -m compat_tests.compatibility --results $(wildcard .cache/compat-kpybroker.xml .cache/compat-kafka.xml)
 
-fuzz: $(VENV)/.test-stamp  ## every parser of what strangers send, guided by coverage, 10^7 requests first: 2 hours; FUZZ='jaas --runs 1000'
+fuzz: $(VENV)/.test-stamp  ## every parser of what strangers send, guided by coverage, 10^7 requests first: half an hour; FUZZ='jaas --runs 1000'
 	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
 	$(BIN)/python -m tests.fuzz.run $(or $(FUZZ),--times requests=100 --write)
 

@@ -2,7 +2,7 @@
 
     python -m tests.fuzz.child TARGET CORPUS... -runs=100000
 
-An input that the target neither takes nor refuses ends the process with its traceback; libFuzzer keeps the input.
+An input that the target neither takes nor refuses is kept, and ends the process with its traceback.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import logging
 import sys
 
 import atheris
+
+from tests.fuzz.played import keep
 
 
 def main() -> None:
@@ -22,7 +24,11 @@ def main() -> None:
         target = every()[name]
 
     def once(data: bytes) -> None:
-        target.once(data)
+        try:
+            target.once(data)
+        except Exception:
+            keep(name, data)
+            raise
 
     atheris.Setup([sys.argv[0], *options], once)
     atheris.Fuzz()

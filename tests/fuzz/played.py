@@ -13,3 +13,9 @@ def played(name: str) -> list[bytes]:
     if not file.exists():
         return []
     return [bytes.fromhex(line) for line in file.read_text().splitlines() if not line.startswith("#")]
+
+
+def keep(name: str, data: bytes) -> None:
+    """Among those that `make test` runs."""
+    with (FOUND / f"{name}.txt").open("a") as file:
+        file.write(data.hex() + "\n")

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fuzz.played import FOUND, played
+from tests.fuzz.played import played
 from tests.fuzz.target import Target
 from tests.fuzz.targets import every
 
@@ -29,7 +29,6 @@ RUNS = 100_000
 INPUT_BYTES_MAX = 4096
 INPUT_S_MAX, INPUT_MB_MAX = 5, 1024
 DONE = re.compile(r"#(\d+)\s+DONE\s+cov: (\d+) ft: (\d+) corp: (\d+)")
-KEPT_INPUT = re.compile(r"Test unit written to (\S+)")
 
 
 class Result(NamedTuple):
@@ -67,18 +66,9 @@ def fuzz(target: Target, runs: int) -> Result | str:
     took_s = time.monotonic() - began_s
     last = DONE.findall(done.stdout)
     if done.returncode or not last:
-        kept = KEPT_INPUT.search(done.stdout)
-        if kept is not None:
-            keep(target.name, Path(kept[1]).read_bytes())
         return done.stdout[-4000:]
     executed, edges, _, inputs = map(int, last[-1])
     return Result(target.name, executed, took_s, edges, inputs, lines_reached(target.name))
-
-
-def keep(name: str, data: bytes) -> None:
-    """Among those that `make test` runs."""
-    with (FOUND / f"{name}.txt").open("a") as file:
-        file.write(data.hex() + "\n")
 
 
 def lines_reached(name: str) -> float:

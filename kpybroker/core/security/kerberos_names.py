@@ -101,6 +101,8 @@ def parse_rule(text: str) -> Rule:
     try:
         source = None if match["from"] is None else re.compile(match["from"])
         pattern = None if match["match"] is None else re.compile(match["match"])
+        if "\\" in _JAVA_REFERENCE.sub("", match["to"] or ""):
+            raise re.error("the replacement ends with a backslash that escapes nothing")
         target = _JAVA_REFERENCE.sub(_python_reference, match["to"] or "")
         if source is not None:
             _check_target(source, target)
