@@ -12,10 +12,9 @@ import pytest
 from confluent_kafka import Consumer
 
 from compat_tests.conftest import StartBroker
-from compat_tests.deps import jars_dir
 from compat_tests.metrics.compare import properties_of
 from compat_tests.support.groups.serving import group_broker
-from compat_tests.support.kraft import SMALL_JVM, KraftBroker
+from compat_tests.support.kraft import kafka_with_jolokia
 from compat_tests.support.quick import create_topic
 from compat_tests.support.waiting import eventually
 from kpybroker.metrics.tables import coordinators
@@ -91,17 +90,8 @@ def play(bootstrap: str, port: int) -> MBeans:
 
 @pytest.fixture
 def kafka(tmp_path: Path) -> Iterator[MBeans]:
-    port = free_port()
-    (jar,) = jars_dir("jolokia").glob("*.jar")
-    agent = f"-javaagent:{jar}=port={port},host=127.0.0.1,discoveryEnabled=false"
-    broker = KraftBroker(
-        tmp_path / "kafka", {"group.consumer.assignment.interval.ms": "0"}, jvm_options=[*SMALL_JVM, agent]
-    )
-    broker.start()
-    try:
+    with kafka_with_jolokia(tmp_path / "kafka", {"group.consumer.assignment.interval.ms": "0"}) as (broker, port):
         yield play(broker.bootstrap, port)
-    finally:
-        broker.close()
 
 
 def test_attributes_and_counts_are_kafkas(kafka: MBeans, own_broker: StartBroker) -> None:

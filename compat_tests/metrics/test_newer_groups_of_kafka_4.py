@@ -13,11 +13,10 @@ import pytest
 from confluent_kafka import ShareConsumer
 
 from compat_tests.conftest import StartBroker
-from compat_tests.deps import jars_dir
 from compat_tests.metrics.compare import is_listed
 from compat_tests.streams.groups import streams_broker
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.kraft import SMALL_JVM, KraftBroker
+from compat_tests.support.kraft import kafka_with_jolokia
 from compat_tests.support.quick import create_topic, fill
 from compat_tests.support.waiting import eventually
 from kpybroker.client.connect.settings import Settings
@@ -86,15 +85,8 @@ def play(bootstrap: str, port: int) -> MBeans:
 
 @pytest.fixture
 def kafka(tmp_path: Path) -> Iterator[MBeans]:
-    port = free_port()
-    (jar,) = jars_dir("jolokia").glob("*.jar")
-    agent = f"-javaagent:{jar}=port={port},host=127.0.0.1,discoveryEnabled=false"
-    broker = KraftBroker(tmp_path / "kafka", jvm_options=[*SMALL_JVM, agent])
-    try:
-        broker.start()
+    with kafka_with_jolokia(tmp_path / "kafka") as (broker, port):
         yield play(broker.bootstrap, port)
-    finally:
-        broker.close()
 
 
 def of_shares(found: MBeans) -> set[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from compat_tests.deps import jars_dir
 from compat_tests.support.machine.class_archives import keep_classes, server_options
 from compat_tests.support.services import LOG4J, QUICK_JVMS, Service, write_properties
 from compat_tests.support.tools import argument_file, quick_options
@@ -74,3 +76,19 @@ class KraftBroker:
 
     def close(self) -> None:
         self.service.kill()
+
+
+@contextmanager
+def kafka_with_jolokia(
+    directory: Path, overrides: Mapping[str, str] | None = None
+) -> Iterator[tuple[KraftBroker, int]]:
+    """Kafka 4.3.1 while it runs, and the port of its agent of Jolokia."""
+    port = free_port()
+    (jar,) = jars_dir("jolokia").glob("*.jar")
+    agent = f"-javaagent:{jar}=port={port},host=127.0.0.1,discoveryEnabled=false"
+    broker = KraftBroker(directory, overrides, jvm_options=[*SMALL_JVM, agent])
+    try:
+        broker.start()
+        yield broker, port
+    finally:
+        broker.close()

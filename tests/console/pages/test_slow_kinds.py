@@ -7,20 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from starlette.testclient import TestClient
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.connect.wire import WireCluster
 from kpybroker.client.direct.cluster import DirectCluster
-from kpybroker.console.app import make_app
-from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.queries import groups
-from kpybroker.console.web.live import CLIENT_ID, Live
+from kpybroker.console.web.live import CLIENT_ID
 from kpybroker.testing import Broker
-from tests.console.conftest import HERE, START_S, MakeClient, settings_for
+from tests.console.conftest import START_S, MakeClient, settings_for
 from tests.console.test_share_groups import worked
-from tests.console.test_slow import held
+from tests.console.test_slow import assert_is_late, held
 from tests.support.requests.streams_application import SETTLE_S, Application
 from tests.support.requests.streams_group_requests import counting
 
@@ -76,13 +73,7 @@ def test_a_page_asks_for_metadata_twice_at_most(client: MakeClient, broker: Brok
     ],
 )
 def test_a_group_is_missing_only_where_the_cluster_said_so(broker: Broker, path: str, api: str) -> None:
-    settings = settings_for(broker.bootstrap_servers)
-    app = make_app(ConsoleOptions(settings), Live(settings, page_s_max=START_S, request_s_max=0.2))
-    with TestClient(app, base_url=HERE) as browser, held(broker, api):
-        page = browser.get(path)
-    assert page.status_code == 503
-    assert "does not respond within 0.2 seconds" in page.text
-    assert "there is no group" not in page.text
+    assert_is_late(broker, path, api)
 
 
 @pytest.mark.parametrize("name", [SHARED, STREAMED])

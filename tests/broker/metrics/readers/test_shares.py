@@ -8,7 +8,8 @@ from typing import Any
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.loop.yielding import YieldBudget
-from kpybroker.broker.metrics.readers.shares import ACK_TYPES, SharesReader
+from kpybroker.broker.metrics.readers.shares import ACK_TYPES, TRAFFIC, SharesReader
+from kpybroker.broker.replication.traffic import ShareTraffic
 from kpybroker.broker.share.counts import NAMED
 from kpybroker.core.share_coordinator.values import SharePartitionKey
 from kpybroker.metrics.reading import Tags
@@ -24,6 +25,10 @@ TRAFFIC_SHOWN = (
     *("TotalShareFetchRequestsPerSec", "FailedShareFetchRequestsPerSec"),
     *("TotalShareAcknowledgementRequestsPerSec", "FailedShareAcknowledgementRequestsPerSec"),
 )
+
+
+def test_all_that_is_counted_by_topic_is_shown() -> None:
+    assert {name for name, _ in TRAFFIC} == set(ShareTraffic.__slots__)
 
 
 async def values(reader: SharesReader) -> dict[tuple[str, Tags], Any]:
