@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from compat_tests.deps import axe
 from kpybroker.testing import Broker
+from tests.support.programs.forks import COMMANDS, piped
 
 CHROMIUM = "/usr/bin/chromium"
 NAME = "console.example"
@@ -38,8 +38,7 @@ OpenPage = Callable[..., Page]
 @contextmanager
 def console(*arguments: str) -> Iterator[str]:
     """The address of a console with these arguments."""
-    command = [sys.executable, "-m", "kpybroker", "console", "--port", "0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with piped(["console", "--port", "0", *arguments], COMMANDS) as process:
         assert process.stdout is not None
         ready = process.stdout.readline().split()
         try:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.deps import ROOT
-from compat_tests.support.machine.forks import COMMANDS, can_fork, forks
-from compat_tests.support.services import QUICK_JVMS
 from compat_tests.support.tools import Result, run_process
+from tests.support.programs.forks import COMMANDS, QUICK_JVMS, can_fork, forks
 
 DEADLINE_S = 120.0
 

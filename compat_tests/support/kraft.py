@@ -10,9 +10,10 @@ from pathlib import Path
 
 from compat_tests.deps import jars_dir
 from compat_tests.support.machine.class_archives import keep_classes, server_options
-from compat_tests.support.services import LOG4J, QUICK_JVMS, Service, write_properties
+from compat_tests.support.services import LOG4J, Service, write_properties
 from compat_tests.support.tools import argument_file, quick_options
 from tests.support.network.ports import free_port
+from tests.support.programs.forks import QUICK_JVMS
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 KRAFT = "kraft"

@@ -21,12 +21,12 @@ from confluent_kafka.admin import AdminClient
 
 from compat_tests.deps import ROOT
 from compat_tests.support.machine.class_archives import keep_classes, server_options
-from compat_tests.support.machine.forks import Forked, can_fork, forks
 from compat_tests.support.quick import admin_client
 from compat_tests.support.tools import argument_file, quick_options
 from compat_tests.support.waiting import eventually
 from compat_tests.support.zookeeper.sessions import end_session
 from tests.support.network.ports import free_port
+from tests.support.programs.forks import QUICK_JVMS, Forked, can_fork, forks
 
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 120.0
@@ -39,8 +39,6 @@ would do, but then Python forks in place of vfork, and to copy all collected tes
 S = TypeVar("S", bound="Startable")
 
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-broker.properties"
-QUICK_JVMS = "COMPAT_QUICK_JVMS"
-"""Set where Kafka and ZooKeeper are needed for seconds, as in tests: they start as tools do. Brokers of ours fork."""
 KAFKA_VERSION = "COMPAT_KAFKA_VERSION"
 """The release in whose place brokers of ours are. Not set: they serve everything, with the newest features."""
 AS_KAFKA_3_9 = {"kpybroker.kafka.version": "3.9"}

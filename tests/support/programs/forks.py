@@ -4,7 +4,7 @@ Imports are most of what a start costs, and tests start hundreds. A fork has its
 limits as a process that was started has them; it dies with the process that it came of, and that with pytest. Where
 what Python or the broker reads before that differs, or another build is tested, `can_fork` refuses.
 
-    python -m compat_tests.support.machine.forks FD MODULE...    # the process that forks; FD is its end of a socket
+    python -m tests.support.programs.forks FD MODULE...    # the process that forks; FD is its end of a socket
 """
 
 from __future__ import annotations
@@ -26,13 +26,21 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Self
 
 PR_SET_PDEATHSIG = 1
 MESSAGE_BYTES_MAX = 1 << 20
-BROKER = ("kpybroker.cli.main", "kpybroker.cli.server", "kpybroker.broker.app")
-COMMANDS = ("kpybroker.cli.main", "kpybroker.client.*", "confluent_kafka.admin")
+BROKER = (
+    *("kpybroker.cli.main", "kpybroker.cli.server", "kpybroker.cli.dev", "kpybroker.broker.app"),
+    *("kpybroker.control.*", "kpybroker.coordination.embedded", "kpybroker.http.*"),
+)
+COMMANDS = (
+    *("kpybroker.cli.main", "kpybroker.client.*", "kpybroker.registry.*", "kpybroker.console.*"),
+    "confluent_kafka.admin",
+)
 """What is imported before the forks; with `.*` all that is in a package."""
+QUICK_JVMS = "COMPAT_QUICK_JVMS"
+"""Set where Kafka and ZooKeeper are needed for seconds, as in tests: they start as tools do. Brokers of ours fork."""
 LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
 READ_BY_IMPORTS = ("KPYBROKER_PORTABLE", "LANG", "LC_", "LD_", "MALLOC", "PYTHON", "SSL", "TZ")
 """How variables begin that have had their effect before a fork."""
@@ -42,15 +50,24 @@ OTHER_BUILD = "KPYBROKER"
 class Forked:
     """A broker that was forked, with what is used of `subprocess.Popen`."""
 
-    def __init__(self, forks: Forks, pid: int) -> None:
+    def __init__(self, forks: Forks, pid: int, stdout: IO[Any] | None = None) -> None:
         self._forks = forks
         self.pid = pid
+        self.stdout = stdout
         self.returncode: int | None = None
         self._ended = os.pidfd_open(pid)
         self._lock = threading.Lock()
 
     def __del__(self) -> None:
         os.close(self._ended)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.stdout is not None:
+            self.stdout.close()
+        self.wait()
 
     def poll(self) -> int | None:
         """The exit code, or minus a signal's number; None while it runs."""
@@ -68,19 +85,19 @@ class Forked:
         return code
 
     def terminate(self) -> None:
-        self._signal(signal.SIGTERM)
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        self._signal(signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            signal.pidfd_send_signal(self._ended, number)
 
     def _has_ended(self, timeout: float | None) -> bool:
         waiting = select.poll()
         waiting.register(self._ended, select.POLLIN)
         return bool(waiting.poll(None if timeout is None else timeout * 1000))
-
-    def _signal(self, number: int) -> None:
-        if self.poll() is None:
-            signal.pidfd_send_signal(self._ended, number)
 
 
 class Forks:
@@ -99,7 +116,10 @@ class Forks:
     def start(
         self, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], output: int, *more: int
     ) -> Forked:
-        """`kpybroker` with these arguments. `more`: where its errors go, if not to `output`, and its standard input."""
+        """`kpybroker` with these arguments. `more`: where its errors go, if not to `output`, and its standard input.
+
+        It is in a session of its own.
+        """
         limits = [(number, resource.getrlimit(number)) for number in LIMITS]
         wish = {
             "arguments": arguments,
@@ -110,6 +130,19 @@ class Forks:
         with self._lock:
             socket.send_fds(self._ours, [json.dumps(wish).encode()], [output, *more])
             return Forked(self, self._response())
+
+    def piped(self, arguments: Sequence[str], errors: int, *, is_text: bool) -> Forked:
+        """The same with this process's directory and environment, and its output in a pipe."""
+        reading, writing = os.pipe()
+        try:
+            forked = self.start(arguments, Path.cwd(), os.environ, writing, errors)
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        forked.stdout = os.fdopen(reading, "r" if is_text else "rb")
+        return forked
 
     def code_of(self, pid: int) -> int:
         """Of one that has ended."""
@@ -146,6 +179,31 @@ def can_fork(environment: Mapping[str, str], modules: Sequence[str] = BROKER) ->
     if sys.platform != "linux" or OTHER_BUILD in environment:
         return False
     return forks(modules).read_by_imports == _read_by_imports(environment)
+
+
+def piped(arguments: Sequence[str], modules: Sequence[str], errors: int = 2) -> Forked | subprocess.Popen[str]:
+    """`kpybroker` with these arguments and its output in a pipe: a fork, in tests and where that may be."""
+    if QUICK_JVMS in os.environ and can_fork(os.environ, modules):
+        return forks(modules).piped(arguments, errors, is_text=True)
+    command = [sys.executable, "-m", "kpybroker", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+
+
+def fork_children_of_testing() -> None:
+    """From now on brokers of `kpybroker.testing` that are processes are forks, where that may be."""
+    from kpybroker.testing.running import process
+
+    if process.start_child.__module__ == __name__:
+        return
+    start_child = process.start_child
+
+    def forked_or_started(command: Sequence[str], log: IO[bytes]) -> Any:
+        if not can_fork(os.environ):
+            return start_child(command, log)
+        arguments = command[command.index("dev") :]
+        return forks().piped(arguments, log.fileno(), is_text=False)
+
+    process.start_child = forked_or_started
 
 
 def _read_by_imports(environment: Mapping[str, str]) -> dict[str, str]:
@@ -190,6 +248,7 @@ def _become(wish: dict[str, Any], descriptors: Sequence[int], parent: int) -> No
         os.dup2(source, target)
     for source in {given, output, errors}:
         os.close(source)
+    os.setsid()
     os.chdir(wish["directory"])
     os.environ.clear()
     os.environ.update(wish["environment"])
@@ -201,7 +260,8 @@ def main() -> None:
     for name in sys.argv[2:]:
         package = import_module(name.removesuffix(".*"))
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.") if name.endswith(".*") else ():
-            import_module(found.name)
+            if not found.name.endswith("__main__"):
+                import_module(found.name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests: they end this process
     gc.collect()
     gc.freeze()
