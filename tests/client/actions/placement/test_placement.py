@@ -20,7 +20,8 @@ SOON_S = 120.0
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(3, config={"auto.leader.rebalance.enable": "false"}) as running:
+    quick = {"controlled.shutdown.retry.backoff.ms": "200"}  # the last replica in sync has no one to give its leadership to
+    with Cluster(3, config={"auto.leader.rebalance.enable": "false", **quick}) as running:
         yield running
 
 
