@@ -31,8 +31,8 @@ from typing import IO, Any, Self
 PR_SET_PDEATHSIG = 1
 MESSAGE_BYTES_MAX = 1 << 20
 BROKER = (
-    *("kpybroker.cli.main", "kpybroker.cli.server", "kpybroker.cli.dev", "kpybroker.broker.app"),
-    *("kpybroker.control.*", "kpybroker.coordination.embedded", "kpybroker.http.*"),
+    *("kpybroker.cli.main", "kpybroker.cli.server", "kpybroker.cli.dev", "kpybroker.broker.*", "kpybroker.core.*"),
+    *("kpybroker.control.*", "kpybroker.coordination.*", "kpybroker.http.*", "javaproperties"),
 )
 COMMANDS = (
     *("kpybroker.cli.main", "kpybroker.client.*", "kpybroker.registry.*", "kpybroker.console.*"),
