@@ -43,7 +43,7 @@ def test_there_are_eight_projects_and_six_subjects() -> None:
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     """Of the examples that are tested, some at once: they wait most of the time."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
-    names = [item.callspec.params["name"] for item in items if item.function is test_its_tests_pass]
+    names = [str(item.callspec.params["name"]) for item in items if item.function is test_its_tests_pass]
     with ThreadPoolExecutor(RUNS_AT_ONCE) as threads:
         yield {name: threads.submit(_run, name, tmp_path_factory.mktemp(name)) for name in names}
 

@@ -1,4 +1,4 @@
-"""Brokers and commands of ours without a start of Python for each: one process has imported them, and forks.
+"""Brokers, commands and clients without a start of Python for each: one process has imported them, and forks.
 
 Imports are most of what a start costs, and tests start hundreds. A fork has its own folder, output, environment and
 limits as a process that was started has them; it dies with the process that it came of, and that with pytest. Where
@@ -16,11 +16,13 @@ import json
 import os
 import pkgutil
 import resource
+import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -38,7 +40,11 @@ COMMANDS = (
     *("kpybroker.cli.main", "kpybroker.client.*", "kpybroker.registry.*", "kpybroker.console.*"),
     "confluent_kafka.admin",
 )
-"""What is imported before the forks; with `.*` all that is in a package."""
+CLIENTS = (
+    *("confluent_kafka.admin", "kafka.admin", "kafka.coordinator.assignors.cooperative_sticky"),
+    *("aiokafka.helpers", "asyncio"),
+)
+"""What is imported before the forks; with `.*` all that is in a package. The last are for programs of the tests."""
 QUICK_JVMS = "COMPAT_QUICK_JVMS"
 """Set where Kafka and ZooKeeper are needed for seconds, as in tests: they start as tools do. Brokers of ours fork."""
 LIMITS = tuple(getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
@@ -50,10 +56,11 @@ OTHER_BUILD = "KPYBROKER"
 class Forked:
     """A broker that was forked, with what is used of `subprocess.Popen`."""
 
-    def __init__(self, forks: Forks, pid: int, stdout: IO[Any] | None = None) -> None:
+    def __init__(self, forks: Forks, pid: int) -> None:
         self._forks = forks
         self.pid = pid
-        self.stdout = stdout
+        self.stdin: IO[Any] | None = None
+        self.stdout: IO[Any] | None = None
         self.returncode: int | None = None
         self._ended = os.pidfd_open(pid)
         self._lock = threading.Lock()
@@ -65,8 +72,9 @@ class Forked:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.stdout is not None:
-            self.stdout.close()
+        for pipe in (self.stdin, self.stdout):
+            if pipe is not None:
+                pipe.close()
         self.wait()
 
     def poll(self) -> int | None:
@@ -116,9 +124,9 @@ class Forks:
     def start(
         self, arguments: Sequence[str], directory: Path, environment: Mapping[str, str], output: int, *more: int
     ) -> Forked:
-        """`kpybroker` with these arguments. `more`: where its errors go, if not to `output`, and its standard input.
+        """`kpybroker` with these arguments, or a program and its arguments, in a session of its own.
 
-        It is in a session of its own.
+        `more`: where its errors go, if not to `output`, and its standard input.
         """
         limits = [(number, resource.getrlimit(number)) for number in LIMITS]
         wish = {
@@ -131,18 +139,55 @@ class Forks:
             socket.send_fds(self._ours, [json.dumps(wish).encode()], [output, *more])
             return Forked(self, self._response())
 
-    def piped(self, arguments: Sequence[str], errors: int, *, is_text: bool) -> Forked:
-        """The same with this process's directory and environment, and its output in a pipe."""
-        reading, writing = os.pipe()
+    def piped(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        errors: int | None,
+        *,
+        is_text: bool,
+        is_asked: bool = False,
+    ) -> Forked:
+        """The same in this process's directory, with its output in a pipe.
+
+        `errors` None: they are output too; DEVNULL may be given. `is_asked`: there is a pipe for its input.
+        """
+        mode = "" if is_text else "b"
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        reading, output = os.pipe()
+        given, asking = os.pipe() if is_asked else (nowhere, None)
+        said = {None: output, subprocess.DEVNULL: nowhere}.get(errors, errors)
+        assert said is not None
         try:
-            forked = self.start(arguments, Path.cwd(), os.environ, writing, errors)
-        except BaseException:
-            os.close(reading)
-            raise
+            forked = self.start(arguments, Path.cwd(), environment, output, said, given)
         finally:
-            os.close(writing)
-        forked.stdout = os.fdopen(reading, "r" if is_text else "rb")
+            for descriptor in {nowhere, output, given}:
+                os.close(descriptor)
+        forked.stdout = os.fdopen(reading, f"r{mode}")
+        if asking is not None:
+            forked.stdin = os.fdopen(asking, f"w{mode}")
         return forked
+
+    def run(
+        self, arguments: Sequence[str], stdin: str | bytes | None, environment: Mapping[str, str], deadline_s: float
+    ) -> tuple[int | None, str, str]:
+        """The same to its end: its code, its output and its errors. The code of one that had to be killed is None."""
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            given.write(stdin.encode() if isinstance(stdin, str) else stdin or b"")
+            given.seek(0)
+            descriptors = [file.fileno() for file in (out, err, given)]
+            process = self.start(arguments, Path.cwd(), environment, *descriptors)
+            code: int | None = None
+            try:
+                code = process.wait(deadline_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+        return code, texts[0], texts[1]
 
     def code_of(self, pid: int) -> int:
         """Of one that has ended."""
@@ -184,9 +229,26 @@ def can_fork(environment: Mapping[str, str], modules: Sequence[str] = BROKER) ->
 def piped(arguments: Sequence[str], modules: Sequence[str], errors: int = 2) -> Forked | subprocess.Popen[str]:
     """`kpybroker` with these arguments and its output in a pipe: a fork, in tests and where that may be."""
     if QUICK_JVMS in os.environ and can_fork(os.environ, modules):
-        return forks(modules).piped(arguments, errors, is_text=True)
+        return forks(modules).piped(arguments, os.environ, errors, is_text=True)
     command = [sys.executable, "-m", "kpybroker", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+
+
+def asked(command: Sequence[str], environment: Mapping[str, str], errors: int | None) -> Forked | subprocess.Popen[str]:
+    """A client of the tests with pipes for its input and its output; `errors` None: they are output too.
+
+    A program in Python is a fork, in tests and where that may be.
+    """
+    if command[0] == sys.executable and QUICK_JVMS in environment and can_fork(environment, CLIENTS):
+        return forks(CLIENTS).piped(command[1:], environment, errors, is_text=True, is_asked=True)
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if errors is None else errors,
+        text=True,
+        env=environment,
+    )
 
 
 def fork_children_of_testing() -> None:
@@ -201,7 +263,7 @@ def fork_children_of_testing() -> None:
         if not can_fork(os.environ):
             return start_child(command, log)
         arguments = command[command.index("dev") :]
-        return forks().piped(arguments, log.fileno(), is_text=False)
+        return forks().piped(arguments, os.environ, log.fileno(), is_text=False)
 
     process.start_child = forked_or_started
 
@@ -268,8 +330,12 @@ def main() -> None:
     arguments = serve(socket.socket(fileno=int(sys.argv[1])))
     if arguments is not None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.argv = ["kpybroker", *arguments]
-        import_module("kpybroker.cli.main").main()
+        if arguments[0].endswith(".py"):
+            sys.argv, sys.path[0] = arguments, str(Path(arguments[0]).parent)
+            runpy.run_path(arguments[0], run_name="__main__")
+        else:
+            sys.argv = ["kpybroker", *arguments]
+            import_module("kpybroker.cli.main").main()
 
 
 if __name__ == "__main__":
