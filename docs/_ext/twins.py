@@ -45,7 +45,7 @@ class Converter(MarkdownConverter):  # type: ignore[misc]
 
 
 def markdown(html: str) -> str:
-    """The article of a page. The colours of its code are left out before it is parsed: they are most of its elements."""
+    """The article of a page. The colours of its code are left out first: they are most of its elements."""
     begins = html.index('<article role="main"')
     text = html[begins : html.index("</article>", begins) + len("</article>")]
     plain = CODE.sub(lambda code: SPANS.sub("", code[0]), text)
