@@ -32,6 +32,9 @@ OTHER_LOOKS = (("light", 1440), ("dark", 768), ("light", 768), ("dark", 360))
 
 CONFIG = {"kpybroker.metrics.port": 0, "kpybroker.log.levels": "kafka.request.logger=DEBUG"}
 
+HURRIED = "(every => { setInterval = (what, ms, ...rest) => every(what, ms / 10, ...rest); })(setInterval)"
+"""Intervals alone: a limit of time is as long as ever."""
+
 OpenPage = Callable[..., Page]
 
 
@@ -89,12 +92,17 @@ def chromium(browser_command: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(chromium: Browser) -> Iterator[OpenPage]:
-    """Opens a page in a browser of its own. The test fails if the page's policy or a script was violated."""
+    """Opens a page in a browser of its own. The test fails if the page's policy or a script was violated.
+
+    One that `hurries` updates itself ten times as often.
+    """
     problems: list[str] = []
     contexts = []
 
-    def make(url: str, *, allows_failures: bool = False, **options: Any) -> Page:
+    def make(url: str, *, allows_failures: bool = False, hurries: bool = False, **options: Any) -> Page:
         context = chromium.new_context(**options)
+        if hurries:
+            context.add_init_script(HURRIED)
         context.set_default_timeout(WAIT_MS)
         contexts.append(context)
         page = context.new_page()
