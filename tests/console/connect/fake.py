@@ -103,7 +103,7 @@ def _info(fake: FakeConnect, name: str) -> dict[str, Any]:
 
 def _status(fake: FakeConnect, name: str) -> dict[str, Any]:
     def one(state: str) -> dict[str, Any]:
-        found = {"state": state, "worker_id": WORKER, "version": VERSION}
+        found = {"state": state, "worker_id": WORKER}
         return {**found, "trace": fake.trace} if state == "FAILED" else found
 
     own, *tasks = fake.states[name]
