@@ -17,6 +17,7 @@ from playwright.sync_api import Page, expect
 
 from compat_tests.connect.workers import DEADLINE_S, JARS, Place, Worker
 from compat_tests.console.conftest import START_S, OpenPage, barriers_of, console
+from compat_tests.console.test_pictures import SCREEN, taken
 from compat_tests.support import quick
 from compat_tests.support.rest import call
 from compat_tests.support.waiting import eventually
@@ -70,6 +71,13 @@ class Clicks:
 def begin(open_page: OpenPage, there: There, *, has_errors: bool = False) -> tuple[Page, Clicks]:
     page = open_page(there.address, allows_failures=has_errors)
     return page, Clicks(page)
+
+
+def picture(page: Page, name: str, request: pytest.FixtureRequest) -> None:
+    """For the docs, with `--console-pictures`."""
+    directory = request.config.getoption("--console-pictures")
+    if directory:
+        taken(page, "").save(Path(directory) / f"{name}.png", optimize=True)
 
 
 def run(command: str) -> None:
@@ -175,7 +183,9 @@ def test_a_connector_that_is_stopped_forgets_its_offsets_and_is_deleted(open_pag
     eventually(lambda: there.worker.ask("GET", "connectors") == [], "deleted", DEADLINE_S)
 
 
-def test_a_failed_task_shows_its_trace_and_is_restarted(open_page: OpenPage, there: There, axe_source: str) -> None:
+def test_a_failed_task_shows_its_trace_and_is_restarted(
+    open_page: OpenPage, there: There, axe_source: str, request: pytest.FixtureRequest
+) -> None:
     missing = there.directory / "no-such-folder" / "out.txt"
     config = {"file": str(missing), "topics": "orders"}
     there.worker.configure("failing", f"{FILE}SinkConnector", **config)
@@ -184,6 +194,7 @@ def test_a_failed_task_shows_its_trace_and_is_restarted(open_page: OpenPage, the
     click("link", "Kafka Connect")
     click("link", "failing")
     expect(page.get_by_label("Trace of task 0")).to_contain_text("Exception")
+    picture(open_page(page.url, color_scheme="light", **SCREEN), "connector", request)
     assert barriers_of(page, axe_source) == []
     missing.parent.mkdir()
     click("link", "Restart task 0")
@@ -222,7 +233,7 @@ def test_the_fake_says_what_kafka_connect_says(there: There) -> None:
         assert missing(shape(ours), shape(theirs)) == []
         for found in (ours, theirs):
             (error,) = [one["value"]["errors"] for one in found["configs"] if one["value"]["name"] == "tasks.max"]
-            assert error == ["Invalid value x for configuration tasks.max: Not a number of type INT"]
+            assert error[0] == "Invalid value x for configuration tasks.max: Not a number of type INT"
         for url in (fake.url, f"http://{there.worker.id}"):
             with pytest.raises(AssertionError, match=r'404 .*"error_code":.*404.*"message"'):
                 call("GET", f"{url}/connectors/none/status")

@@ -35,7 +35,6 @@ def key(name: str, kind: str = "STRING", default: str | None = None, **more: Any
         "width": "MEDIUM",
         "display_name": name,
         "dependents": [],
-        "order": 1,
     }
     return {**found, **more}
 
