@@ -27,6 +27,7 @@ from compat_tests.support.tools import argument_file, quick_options
 from compat_tests.support.waiting import eventually
 from compat_tests.support.zookeeper.sessions import end_session
 from tests.support.network.ports import free_port
+from tests.support.programs.signals import freeze, thaw
 
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 120.0
@@ -147,19 +148,11 @@ class Service:
             self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: its sockets stay open, and nothing gets a response."""
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def is_paused(self) -> bool:
-        """Whether all its threads have stopped: one that waits for a disk does so at the end of its call only."""
-        try:
-            states = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
-        except FileNotFoundError:  # a thread has just ended
-            return False
-        return all(state.rpartition(")")[2].split()[0] == "T" for state in states)
+        """Let it stand still: its sockets stay open, and nothing gets a response."""
+        freeze(self.pid)
 
     def resume(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
+        thaw(self.pid)
 
     def tail(self, lines_max: int = 60) -> str:
         return "\n".join(self.output().splitlines()[-lines_max:])
