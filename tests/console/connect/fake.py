@@ -49,6 +49,8 @@ KEYS: Final = {
         key("table.code", "PASSWORD", required=True, importance="HIGH"),
         key("table.create", "BOOLEAN", "false"),
         key("batch.size", "INT", "100", importance="LOW"),
+        key("table.access.key", importance="LOW"),
+        key("token.cache.size", "INT", "10", importance="LOW"),
     ],
 }
 

@@ -11,8 +11,9 @@ import subprocess
 import pytest
 from starlette.testclient import TestClient
 
+from kpybroker.console.options import parse_connect
 from tests.console.changes.conftest import command_of, done, fields_of, previewed
-from tests.console.conftest import rows_of
+from tests.console.conftest import MakeClient, rows_of
 from tests.console.connect.conftest import CODE
 from tests.console.connect.fake import SINK, FakeConnect
 
@@ -38,7 +39,9 @@ def test_a_plugin_is_chosen_and_its_keys_are_fields(browser: TestClient) -> None
     assert {"config.table.url", "config.topics", "config.batch.size"} <= set(typed_of(form))
     assert 'placeholder="100"' in form
     assert "Where the tables are." in form
-    assert "secret.table.code" not in form
+    assert "config.token.cache.size" in typed_of(form)
+    assert "table.code" not in form
+    assert "table.access.key" not in form, "it is named like a secret"
     assert "config.connector.class" not in form
 
 
@@ -79,6 +82,14 @@ def test_a_connector_is_made_with_a_secret_that_no_page_and_no_log_has(
     for text in (page.text, missing.text, made.text, caplog.text):
         assert CODE not in text
     assert "Change key=connector-create" in caplog.text
+
+
+def test_a_connector_is_made_while_the_cluster_is_away(client: MakeClient, fake: FakeConnect) -> None:
+    browser = client(bootstrap="127.0.0.1:1", allow_changes=True, connects=(parse_connect(f"etl={fake.url}"),))
+    secrets = {"secret.table.code": CODE, "secret.table.access.key": "acce55"}
+    assert done(browser, "connector-create", **NEW, **secrets).status_code == 200
+    assert fake.configs["new"]["table.access.key"] == "acce55"
+    assert "billing" in browser.get("/connect").text
 
 
 def test_a_secret_in_an_address_is_not_read(browser: TestClient) -> None:
@@ -135,13 +146,14 @@ def test_a_configuration_is_edited_and_its_secrets_stay(browser: TestClient, fak
         ["batch.size", "50", "60", "would be set"],
         ["topics", "orders", "-", "would be removed"],
         ["value.converter", "org.example.Json", "-", "would be removed"],
+        ["table.access.key", "-", "-", "would be empty, unless it is typed below"],
         ["table.code", "(secret)", "(secret)", "would stay, unless it is typed below"],
     ]
     before = dict(fake.configs["billing"])
     after = {**before, "batch.size": "60"}
     del after["topics"], after["value.converter"]
     result = done(browser, "connector-config", **values)
-    assert [row[-1] for row in rows_of(result.text, "Result")] == ["set", "removed", "removed", "stays"]
+    assert [row[-1] for row in rows_of(result.text, "Result")] == ["set", "removed", "removed", "not set", "stays"]
     assert fake.configs["billing"] == after
     fake.configs["billing"] = before
     subprocess.run(["sh", "-c", command_of(page.text)], check=True, capture_output=True)
@@ -152,7 +164,7 @@ def test_a_secret_alone_is_changed(browser: TestClient, fake: FakeConnect) -> No
     form = browser.get("/change/connector-config", params=BILLING).text
     values = {name: value for name, value in typed_of(form).items() if value}
     result = done(browser, "connector-config", **values, **{"secret.table.code": "another-one"})
-    assert rows_of(result.text, "Result") == [["table.code", "(secret)", "(secret)", "set"]]
+    assert rows_of(result.text, "Result")[-1] == ["table.code", "(secret)", "(secret)", "set"]
     assert fake.configs["billing"]["table.code"] == "another-one"
     assert "another-one" not in result.text
 

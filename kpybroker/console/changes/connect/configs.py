@@ -121,7 +121,7 @@ def _java_class(values: Values, plain: Mapping[str, str]) -> str:
     return found
 
 
-def _wanted(ask: Ask, now: Mapping[str, str]) -> Draft:
+def _drafted(ask: Ask, now: Mapping[str, str]) -> Draft:
     """`now` is the configuration that is there. Raises CommandError."""
     plain, secrets = _typed(ask.values)
     java_class = now.get("connector.class") or _java_class(ask.values, plain)
@@ -139,26 +139,26 @@ def _wanted(ask: Ask, now: Mapping[str, str]) -> Draft:
     return Draft(java_class, now, {**known_now.hidden(now), **config, **secrets}, known_now, known, secrets)
 
 
-def _problems(ask: Ask, wanted: Draft) -> dict[str, str]:
+def _problems(ask: Ask, draft: Draft) -> dict[str, str]:
     """What the plugin says is wrong, by the name of the field; without secrets. Raises CommandError."""
     try:
-        found = connectors.problems(asking(ask), wanted.java_class, wanted.config)
+        found = connectors.problems(asking(ask), draft.java_class, draft.config)
     except ConnectError as error:
         if error.status not in NO_PLUGIN:
             raise
-        shown = redacted(error.cause, wanted.hidden().values())
+        shown = redacted(error.cause, draft.hidden().values())
         raise InField("plugin", usage(shown, "choose a plugin: Connect, Make a connector")) from None
     named = {"name": "name", "connector.class": "plugin"}
     fields = {}
     for key, text in found.items():
-        prefix = SECRET_OF_PLUGIN if _is_password(wanted.known.key(key)) else OF_PLUGIN
-        fields[named.get(key, f"{prefix}{key}")] = redacted(text, wanted.hidden().values())
+        prefix = SECRET_OF_PLUGIN if _is_typed_last(draft.known, key) else OF_PLUGIN
+        fields[named.get(key, f"{prefix}{key}")] = redacted(text, draft.hidden().values())
     return fields
 
 
-def _check(ask: Ask, wanted: Draft, *, is_end: bool) -> str:
+def _check(ask: Ask, draft: Draft, *, is_end: bool) -> str:
     """What is wrong, where that is said later. Raises InFields."""
-    found = _problems(ask, wanted)
+    found = _problems(ask, draft)
     if not is_end:
         found = {field: text for field, text in found.items() if not field.startswith(SECRET_OF_PLUGIN)}
     if found and (is_end or ask.values["check"] == NOW):
@@ -166,8 +166,9 @@ def _check(ask: Ask, wanted: Draft, *, is_end: bool) -> str:
     return "; ".join(f"{field.removeprefix(OF_PLUGIN)}: {text}" for field, text in found.items())
 
 
-def _is_password(key: Key | None) -> bool:
-    return key is not None and key.type == "PASSWORD"
+def _is_typed_last(known: Knowledge, key: str) -> bool:
+    """Whether the plugin has this key, and it is a secret."""
+    return known.key(key) is not None and known.is_hidden(key, "")
 
 
 # --- fields
@@ -176,10 +177,11 @@ def _is_password(key: Key | None) -> bool:
 def fields(keys: Sequence[Key] | None, values: Mapping[str, str]) -> list[Field]:
     """A field for each key of a plugin, what it needs first; what has a default is out of sight."""
     found = []
+    known = Knowledge({"": {one.name: one for one in keys or ()}})
     for one in keys or ():
         if one.name in FIXED:
             continue
-        is_secret = _is_password(one)
+        is_secret = _is_typed_last(known, one.name)
         name = f"{SECRET_OF_PLUGIN if is_secret else OF_PLUGIN}{one.name}"
         hint = words(one.meaning)
         hint = hint if len(hint) <= MEANING_MAX else f"{hint[:MEANING_MAX]}…"
@@ -204,15 +206,16 @@ def _fields(ask: Ask) -> list[Field]:
 # --- make
 
 
-def _rows(wanted: Draft, note: str, *, is_later: bool) -> Rows:
+def _rows(draft: Draft, note: str, *, is_later: bool) -> Rows:
     """A row for each key that differs, one for each secret, and one for what the plugin says before the end."""
-    before, after = wanted.known_now.shown(wanted.now), wanted.known.shown(wanted.config)
+    before, after = draft.known_now.shown(draft.now), draft.known.shown(draft.config)
     rows = []
     for key in sorted({*before, *after}):
         was, to = before.get(key), after.get(key)
         if was != to and SECRET not in (was, to):
             rows.append({"key": key, "from": was, "to": to, "status": "would be set" if to else "would be removed"})
-    own = {key: one.is_required for key, one in (wanted.known.keys.get("") or {}).items() if _is_password(one)}
+    keys = draft.known.keys.get("") or {}
+    own = {key: one.is_required for key, one in keys.items() if _is_typed_last(draft.known, key)}
     for key in sorted({*own, *(key for key, text in {**before, **after}.items() if text == SECRET)}):
         was, is_needed = SECRET if key in before else None, own.get(key, True)
         status = "would stay" if was else "would be what is typed below" if is_needed else "would be empty"
@@ -233,18 +236,18 @@ def _plan_create(ask: Ask) -> Rows:
             raise
     else:
         raise InField("name", usage(f"there is a connector {name} already", "choose another name, or configure it"))
-    wanted = _wanted(ask, {})
-    return _rows(wanted, _check(ask, wanted, is_end=False), is_later=ask.values["check"] == LATER)
+    draft = _drafted(ask, {})
+    return _rows(draft, _check(ask, draft, is_end=False), is_later=ask.values["check"] == LATER)
 
 
-def _done(ask: Ask, wanted: Draft, rows: Rows, call: Call) -> Rows:
+def _done(ask: Ask, draft: Draft, rows: Rows, call: Call) -> Rows:
     """Raises CommandError, which repeats no secret."""
-    _check(ask, wanted, is_end=True)
+    _check(ask, draft, is_end=True)
     try:
         asking(ask).ask(call.method, call.path, dict, call.body)
     except CommandError as error:
-        raise CommandError(redacted(error.cause, wanted.hidden().values()), error.fix, error.exit_code) from None
-    return [{**row, "status": _became(row, wanted.typed)} for row in rows if row["key"]]
+        raise CommandError(redacted(error.cause, draft.hidden().values()), error.fix, error.exit_code) from None
+    return [{**row, "status": _became(row, draft.typed)} for row in rows if row["key"]]
 
 
 def _became(row: Mapping[str, Any], typed: Mapping[str, str]) -> str:
@@ -256,9 +259,9 @@ def _became(row: Mapping[str, Any], typed: Mapping[str, str]) -> str:
 
 
 def _create(ask: Ask, rows: Rows) -> Rows:
-    wanted = _wanted(ask, {})
-    body = {"name": ask.values["name"], "config": dict(wanted.config)}
-    return _done(ask, wanted, rows, Call("POST", "/connectors", body))
+    draft = _drafted(ask, {})
+    body = {"name": ask.values["name"], "config": dict(draft.config)}
+    return _done(ask, draft, rows, Call("POST", "/connectors", body))
 
 
 def _changed(rows: Rows) -> dict[str, str | None]:
@@ -323,13 +326,13 @@ def _now(ask: Ask) -> dict[str, str]:
 
 
 def _plan_configure(ask: Ask) -> Rows:
-    wanted = _wanted(ask, _now(ask))
-    return _rows(wanted, _check(ask, wanted, is_end=False), is_later=ask.values["check"] == LATER)
+    draft = _drafted(ask, _now(ask))
+    return _rows(draft, _check(ask, draft, is_end=False), is_later=ask.values["check"] == LATER)
 
 
 def _configure(ask: Ask, rows: Rows) -> Rows:
-    wanted = _wanted(ask, _now(ask))
-    return _done(ask, wanted, rows, Call("PUT", f"{path_of(ask.values['name'])}/config", dict(wanted.config)))
+    draft = _drafted(ask, _now(ask))
+    return _done(ask, draft, rows, Call("PUT", f"{path_of(ask.values['name'])}/config", dict(draft.config)))
 
 
 def _configure_calls(values: Values, rows: Rows) -> list[Call]:

@@ -22,6 +22,8 @@ LOGIN: Final = re.compile(r"://[^/\s@]*:[^/\s]*@|(password|pwd|secret|token)\s*[
 OWN: Final = frozenset(("name", "connector.class", "tasks.max", "topics", "topics.regex", "transforms", "predicates"))
 """Keys of Connect itself, which no plugin explains."""
 PARTS: Final = re.compile(r"((?:transforms|predicates)\.[^.]+)\.(.+)|((?:key|value|header)\.converter)\.(.+)")
+NO_SECRETS: Final = frozenset(("BOOLEAN", "INT", "SHORT", "LONG", "DOUBLE"))
+"""Types of keys that hold no secret, whatever their names."""
 SHORT: Final = 4
 """A secret of so few characters is replaced in a text only where it is a word."""
 
@@ -40,12 +42,14 @@ class Knowledge(NamedTuple):
 
     def is_hidden(self, name: str, value: str) -> bool:
         """Whether the value of this key is never shown."""
+        found = self.key(name)
+        if found is not None and found.type in NO_SECRETS:
+            return False
         if is_secret(name) or NAMED.search(name) or LOGIN.search(value):
             return True
         owner, inner = owner_of(name)
         if self.keys.get(owner, {}) is None:
             return name not in OWN and not (owner and inner in ("type", "predicate", "negate"))
-        found = self.key(name)
         return found is not None and found.type == "PASSWORD"
 
     def hidden(self, config: Mapping[str, str]) -> dict[str, str]:
