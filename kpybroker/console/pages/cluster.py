@@ -103,3 +103,14 @@ async def access(request: Request) -> Response:
     """`/access`: ACLs, users, quotas."""
     found, notes = await console_of(request).live.ask(access_queries.access)
     return render(request, "access.html", title="Access", found=found, notes=notes)
+
+
+async def state(request: Request) -> Response:
+    """`/state`: of a cluster in the list of several, loaded after that is shown, so that none waits for another."""
+    console = console_of(request)
+    found, error = None, None
+    try:
+        found, _ = await console.live.ask(lambda cluster, _: cluster.metadata())
+    except CommandError as failed:
+        error = failed
+    return HTMLResponse(console.text("cluster_state.html", found=found, error=error))
