@@ -16,7 +16,7 @@ CODES: Final[dict[type[object], ErrorCode]] = {
     SystemFailure: ErrorCode.KAFKA_STORAGE_ERROR,  # the disk of the embedded tree is full, or fails
 }
 
-ENDED: Final = "The broker's session in the coordination tree ended before the change was made. Try it again."
+ENDED: Final = "The session of the broker in the coordination tree ended during the change. Try it again."
 
 
 def error_of(failure: object) -> KafkaError:

@@ -234,6 +234,11 @@ class Reader:
             note("the cluster does not respond: what was printed last may be read again by the group")
 
 
+def _end_wait(settings: Settings) -> dict[str, int]:
+    """For a reader that stops at an end; what `settings` say goes before."""
+    return {} if "fetch.wait.max.ms" in settings.properties else {"fetch_wait_max_ms": END_WAIT_MS}
+
+
 class PlannedReader(Reader):
     """Reads partitions that it assigns itself."""
 
@@ -241,7 +246,7 @@ class PlannedReader(Reader):
 
     def __init__(self, settings: Settings, planned: dict[Place, PartitionRange], exit_at_end: bool) -> None:
         # librdkafka wants a group id even where none is used
-        keys = {} if all(plan.stop is None for plan in planned.values()) else {"fetch_wait_max_ms": END_WAIT_MS}
+        keys = {} if all(plan.stop is None for plan in planned.values()) else _end_wait(settings)
         super().__init__(settings, group_id=CLIENT_ID, enable_auto_commit=False, auto_offset_reset="earliest", **keys)
         self._exit_at_end = exit_at_end
         self._open = {
@@ -287,7 +292,7 @@ class GroupReader(Reader):
         reset = "earliest" if span.begin.kind == "start" else "latest"
         own: dict[str, Any] = {"enable_auto_commit": True, "enable_auto_offset_store": False}
         if options.exit_at_end:
-            own["fetch_wait_max_ms"] = END_WAIT_MS
+            own |= _end_wait(settings)
         super().__init__(settings, group_id=options.group, auto_offset_reset=reset, **{**own, **keys})
         self._exit_at_end = options.exit_at_end
         self._left: set[Place] | None = None
