@@ -17,9 +17,13 @@ import pytest
 from kazoo.client import KazooClient
 
 from compat_tests.conftest import Launcher
+from compat_tests.overload.raw import Raw
 from compat_tests.support import quick
 from compat_tests.support.cluster import Cluster
+from compat_tests.support.services import AS_KAFKA_3_9
 from compat_tests.tree.scenario import Znode, differences, dump
+from kpybroker.wire.messages.describe_configs import DescribeConfigsRequest
+from kpybroker.wire.messages.metadata import MetadataRequest
 
 FLAGS = (
     "--under-replicated-partitions",
@@ -80,12 +84,15 @@ class Scenario:
         yield "the controller killed", self._moment(*FLAGS)
         cluster.brokers[1].start()
         self._await({"moved": [{1, 2}, {1}]})
+        cluster.wait_for_leader("moved", 1, 1)
         yield "who was first in the ISR is last now", self._moment()
 
     def _create(self) -> None:
         cluster = self._cluster
         cluster.create("moved", "1:2,2:1", "--config", "min.insync.replicas=2")
         cluster.create("grown", "3:1,2:3")
+        self._await({"moved": [{1, 2}, {1, 2}], "grown": [{1, 3}, {2, 3}]})
+        self._await_metadata()
         grow = ("--partitions", "3", "--replica-assignment", "3:1,2:3,1:2")
         cluster.tools.run("topics", "--alter", "--topic", "grown", *grow)
         self._await({"moved": [{1, 2}, {1, 2}], "grown": [{1, 3}, {2, 3}, {1, 2}]})
@@ -101,6 +108,10 @@ class Scenario:
             (("brokers", "--entity-default"), ("--add-config", "log.segment.bytes=100000000")),
         ):
             self._cluster.tools.run("configs", "--alter", "--entity-type", *entity, *change)
+        ports = [broker.port for broker in self._cluster.brokers.values()]
+        self._cluster.wait(
+            lambda: {_segment_bytes(port, "grown") for port in ports} == {"100000000"}, "each has read it"
+        )
 
     def _reassign(self) -> None:
         """One replica more, and one in place of another; throttled, and the throttle taken off again."""
@@ -128,6 +139,7 @@ class Scenario:
     def _moment(self, *flags: str) -> Moment:
         cluster = self._cluster
         cluster.wait(lambda: not cluster.tree.get_children("/isr_change_notification"), "no notification left")
+        self._await_metadata()
         described = {flag: self._described(flag) for flag in ("", *flags)}
         tree = dump(lambda: KazooClient(cluster.zookeeper))
         for path, znode in tree.items():
@@ -135,15 +147,52 @@ class Scenario:
                 tree[path] = znode._replace(data=_BROKER_CHANGED.sub(b'"brokers/*"', znode.data))
         return Moment(tree, described)
 
+    def _await_metadata(self) -> None:
+        self._cluster.wait(self._are_metadata_current, "each broker has heard of each leader and ISR")
+
+    def _are_metadata_current(self) -> bool:
+        tree, state = self._cluster.tree, self._cluster.state
+        written = {
+            (topic, number): (state(topic, number).leader, state(topic, number).isr)
+            for topic in tree.get_children("/brokers/topics")
+            for number in map(int, tree.get_children(f"/brokers/topics/{topic}/partitions"))
+        }
+        alive = map(int, tree.get_children("/brokers/ids"))
+        return all(_leaders_and_isrs(self._cluster.brokers[one].port) == written for one in alive)
+
     def _described(self, flag: str) -> list[str]:
         out = self._cluster.tools.run("topics", "--describe", *([flag] if flag else [])).out
         return sorted(_ELR.sub("", _TOPIC_ID.sub("TopicId: *", line)) for line in out.splitlines())
 
 
+def _leaders_and_isrs(port: int) -> dict[tuple[str, int], tuple[int, set[int]]]:
+    """Of each partition, as this broker knows them."""
+    with Raw(("127.0.0.1", port)) as raw:
+        topics = raw.ask(MetadataRequest(topics=None), 8).topics
+    return {
+        (topic.name, one.partition_index): (one.leader_id, set(one.isr_nodes))
+        for topic in topics
+        for one in topic.partitions
+    }
+
+
+def _segment_bytes(port: int, topic: str) -> str | None:
+    """Of a topic, as this broker knows it."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=2, resource_name=topic, configuration_keys=["segment.bytes"]
+    )
+    with Raw(("127.0.0.1", port)) as raw:
+        (result,) = raw.ask(DescribeConfigsRequest(resources=[resource]), 1).results
+    (entry,) = result.configs
+    value: str | None = entry.value
+    return value
+
+
 def recorded_with(kind: str, launcher: Launcher, directory: Path) -> dict[str, Moment]:
     directory.mkdir()
-    patience = {"replica.lag.time.max.ms": "30000"}  # who lags is another scenario
-    cluster = Cluster(directory / "brokers", launcher.zookeeper(f"scenario-{directory.name}"), [kind] * 3, patience)
+    keys = {"replica.lag.time.max.ms": "30000"}  # who lags is another scenario
+    keys |= {} if kind == "kafka" else AS_KAFKA_3_9
+    cluster = Cluster(directory / "brokers", launcher.zookeeper(f"scenario-{directory.name}"), [kind] * 3, keys)
     try:
         return dict(Scenario(cluster, directory).tell())
     finally:

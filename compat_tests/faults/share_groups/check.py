@@ -167,19 +167,26 @@ def _only_holders_accept(records: _Records) -> Found:
         holds = records.holds(key)
         for one in records.accepted(key):
             had = [d for d in records.deliveries[key] if d.member == one.member and d.received_ns <= one.sent_ns]
-            others = [
-                hold
-                for hold in holds
-                if hold.delivery.member != one.member
-                and hold.from_ns < one.sent_ns
-                and one.done_ns is not None
-                and one.done_ns < hold.to_ns
-            ]
             if not had:
                 yield Problem(Wrong.NOT_HELD, f"{_at(key)}, from {one.member}, which never had it")
-            elif others:
-                holder = others[0].delivery.member
-                yield Problem(Wrong.NOT_HELD, f"{_at(key)}, from {one.member}, while it was with {holder}")
+            else:
+                yield from _held_by_another(key, holds, one)
+
+
+def _no_thefts(records: _Records) -> Found:
+    for one in records.history.thefts:
+        key = (one.partition, one.offset)
+        if not one.is_refused:
+            yield from _held_by_another(key, records.holds(key), one)
+
+
+def _held_by_another(key: Key, holds: Sequence[Hold], one: Acknowledgement) -> Found:
+    for hold in holds:
+        is_with_another = hold.delivery.member != one.member and hold.from_ns < one.sent_ns
+        if is_with_another and one.done_ns is not None and one.done_ns < hold.to_ns:
+            holder = hold.delivery.member
+            yield Problem(Wrong.NOT_HELD, f"{_at(key)}, from {one.member}, while it was with {holder}")
+            return
 
 
 def _counts(records: _Records) -> Found:
@@ -248,6 +255,7 @@ RULES: Sequence[Callable[[_Records], Found]] = (
     _one_holder,
     _never_again,
     _only_holders_accept,
+    _no_thefts,
     _counts,
     _all_done,
     _same_records,

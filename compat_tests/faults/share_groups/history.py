@@ -6,13 +6,16 @@ at the broker is an interval: from when it asked until it had the response.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Final, NamedTuple
 
 Partition = tuple[str, int]
 UNKNOWN: Final = 0
 """In `Delivery.times`, of a client that does not give it."""
+KEPT_MAX: Final = 100
 
 
 class Kind(Enum):
@@ -50,6 +53,15 @@ class Acknowledgement(NamedTuple):
     is_refused: bool = False
 
 
+class Kept(NamedTuple):
+    """A record that a member says nothing of before `until_ns`."""
+
+    member: str
+    partition: Partition
+    offset: int
+    until_ns: int
+
+
 class Span(NamedTuple):
     """From and to when something was the case."""
 
@@ -63,8 +75,9 @@ class ShareHistory:
 
     `disturbances` are times in which locks may have ended unseen: a broker was killed, a leader changed. `lost` are
     fetches, by member, whose responses did not arrive: they may have acquired anything. `given_up` are moments at which
-    a member closed a session or its connections, which ends all its locks. `is_drained`: at the end the group had
-    nothing left to deliver.
+    a member closed a session or its connections, which ends all its locks. `kept` has the latest records that members
+    say nothing of, and `thefts` what others said of these. `is_drained`: at the end the group had nothing left to
+    deliver.
     """
 
     lock_ms: int
@@ -72,6 +85,8 @@ class ShareHistory:
     log: dict[Partition, dict[int, bytes]] = field(default_factory=dict)
     deliveries: list[Delivery] = field(default_factory=list)
     acknowledgements: list[Acknowledgement] = field(default_factory=list)
+    kept: deque[Kept] = field(default_factory=partial(deque, maxlen=KEPT_MAX))
+    thefts: list[Acknowledgement] = field(default_factory=list)
     disturbances: list[Span] = field(default_factory=list)
     lost: list[tuple[str, Span]] = field(default_factory=list)
     given_up: list[tuple[str, Span]] = field(default_factory=list)

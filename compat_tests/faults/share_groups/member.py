@@ -1,8 +1,9 @@
 """A member of a share group that speaks the protocol by itself, and writes down all that it was given and said.
 
 It accepts most records, releases and rejects some, and says nothing of some until their locks have run out, or then
-what must be refused. Some records break every member: they are released each time. Now and then it loses its
-connections. It goes on through every fault: whatever fails, it begins again from the metadata.
+what must be refused. It also accepts records that another member holds, which must be refused too. Some records break
+every member: they are released each time. Now and then it loses its connections. It goes on through every fault:
+whatever fails, it begins again from the metadata.
 """
 
 from __future__ import annotations
@@ -10,13 +11,21 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
-from compat_tests.faults.share_groups.history import Acknowledgement, Delivery, Kind, Partition, ShareHistory, Span
+from compat_tests.faults.share_groups.history import (
+    Acknowledgement,
+    Delivery,
+    Kept,
+    Kind,
+    Partition,
+    ShareHistory,
+    Span,
+)
 from compat_tests.overload.raw import Raw
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -40,6 +49,8 @@ LATE, LATE_S = 0.5, 0.2
 """Odds that what nothing was said of is accepted after its lock, and how long after."""
 KEEPS_AGAIN = 0.3
 """Odds that nothing is said of what was delivered before: it is still held when who had it first accepts it late."""
+STEALS = 0.3
+"""Odds after each fetch that a record is accepted which another member holds, if there is one."""
 POISON_EVERY = 97
 """Of so many offsets one breaks its members."""
 METADATA_VERSION, FIND_VERSION, VERSION = 12, 4, 2
@@ -100,6 +111,7 @@ class Member(threading.Thread):
         self._coordinator: Raw | None = None
         self._sessions: dict[Address, _Session] = {}
         self._place = _Place()
+        self._had: set[tuple[int, int]] = set()
 
     def run(self) -> None:
         """Until `ends` is set."""
@@ -222,9 +234,21 @@ class Member(threading.Thread):
         said += [each for due, each in session.late if due <= now]
         session.late = [(due, each) for due, each in session.late if due > now]
         if said:
-            self._acknowledge(session, said)
+            self._acknowledge(session, said, self._history.acknowledgements)
+        if self._random.random() < STEALS:
+            self._steal(session, indexes)
         if any(one.error_code != ErrorCode.NONE for one in data):
             raise _Lost
+
+    def _steal(self, session: _Session, indexes: Sequence[int]) -> None:
+        """In a request of its own: one wrong batch refuses all of a partition. What this member has had it may have."""
+        now = time.monotonic_ns()
+        for one in reversed(tuple(self._history.kept)):
+            index = one.partition[1]
+            if index in indexes and (index, one.offset) not in self._had and now < one.until_ns:
+                stolen = [_Said(index, one.offset, one.offset, Kind.ACCEPT)]
+                self._acknowledge(session, stolen, self._history.thefts)
+                return
 
     def _take(self, session: _Session, data: Any, span: Span) -> list[_Said]:
         """Write down what was acquired of a partition; what will be said of it."""
@@ -234,6 +258,7 @@ class Member(threading.Thread):
         for row in data.acquired_records:
             for offset in range(row.first_offset, row.last_offset + 1):
                 value = values.get(offset, b"")
+                self._had.add((data.partition_index, offset))
                 self._history.deliveries.append(Delivery(self.name, part, offset, value, row.delivery_count, *span))
             said += self._say(session, data.partition_index, row)
         return said
@@ -251,11 +276,18 @@ class Member(threading.Thread):
             end = min(end, poison - 1) if poison > first else end
             if kind is not None:
                 said.append(_Said(index, first, end, kind))
-            elif self._random.random() < LATE:
-                due = time.monotonic() + self._settings.lock_s + LATE_S
-                session.late.append((due, _Said(index, first, end, Kind.ACCEPT)))
+            else:
+                self._keep(session, _Said(index, first, end, Kind.ACCEPT))
             first = end + 1
         return said
+
+    def _keep(self, session: _Session, unsaid: _Said) -> None:
+        """Others know of it for half the time of the lock; some of it is said too late."""
+        until_ns = time.monotonic_ns() + round(self._settings.lock_s * 1e9 / 2)
+        part: Partition = (self._settings.topic, unsaid.partition)
+        self._history.kept.append(Kept(self.name, part, unsaid.first, until_ns))
+        if self._random.random() < LATE:
+            session.late.append((time.monotonic() + self._settings.lock_s + LATE_S, unsaid))
 
     def _kind(self, *, is_again: bool) -> Kind | None:
         if self.drains.is_set():
@@ -266,7 +298,8 @@ class Member(threading.Thread):
         found: Kind | None = self._random.choices(kinds, weights)[0]
         return found
 
-    def _acknowledge(self, session: _Session, said: Sequence[_Said]) -> None:
+    def _acknowledge(self, session: _Session, said: Sequence[_Said], noted: list[Acknowledgement]) -> None:
+        """And write down what became of it."""
         by_index: dict[int, list[Any]] = defaultdict(list)
         for index, first, last, kind in said:
             batch = ShareAcknowledgeRequest.AcknowledgementBatch(
@@ -292,12 +325,12 @@ class Member(threading.Thread):
                     one.partition_index: one.error_code for topic in response.responses for one in topic.partitions
                 }
         finally:
-            self._note(said, sent_ns, codes)
+            noted += self._outcomes(said, sent_ns, codes)
         if response.error_code != ErrorCode.NONE:
             raise _Lost
         session.epoch += 1
 
-    def _note(self, said: Sequence[_Said], sent_ns: int, codes: dict[int, int]) -> None:
+    def _outcomes(self, said: Sequence[_Said], sent_ns: int, codes: dict[int, int]) -> Iterator[Acknowledgement]:
         done_ns = time.monotonic_ns()
         for index, first, last, kind in said:
             code = codes.get(index)
@@ -305,9 +338,7 @@ class Member(threading.Thread):
             done = done_ns if code == ErrorCode.NONE or is_refused else None
             part: Partition = (self._settings.topic, index)
             for offset in range(first, last + 1):
-                self._history.acknowledgements.append(
-                    Acknowledgement(self.name, part, offset, kind, sent_ns, done, is_refused)
-                )
+                yield Acknowledgement(self.name, part, offset, kind, sent_ns, done, is_refused)
 
     # --- ends
 

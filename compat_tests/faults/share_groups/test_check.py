@@ -56,6 +56,10 @@ KEPT = {
     "given out while the acceptance was on its way": history(
         delivered("a", 0, 0), said("a", 0, 1002, done=False), delivered("b", 0, 1003, 2), said("b", 0, 1100)
     ),
+    "thefts that are refused, without a response, or too late": replace(
+        history(delivered("a", 0, 0), said("a", 0, 50)),
+        thefts=[said("b", 0, 20)._replace(is_refused=True), said("b", 0, 30, done=False), said("b", 0, 70)],
+    ),
     "accepted too late, of a record that another has finished": history(
         delivered("a", 0, 0), delivered("b", 0, 1000, 2), said("b", 0, 1100), said("a", 0, 2500)
     ),
@@ -87,6 +91,10 @@ BROKEN = {
     "a stranger's acceptance": (history(delivered("a", 0, 0), said("b", 0, 5)), Wrong.NOT_HELD),
     "a former holder's acceptance": (
         history(delivered("a", 0, 0), delivered("b", 0, 1000, 2), said("a", 0, 1010)),
+        Wrong.NOT_HELD,
+    ),
+    "a theft": (
+        replace(history(delivered("a", 0, 0), said("a", 0, 50)), thefts=[said("b", 0, 20)]),
         Wrong.NOT_HELD,
     ),
     "never delivered": (history(delivered("a", 0, 0), said("a", 0, 5), offsets=2), Wrong.UNDELIVERED),
