@@ -27,7 +27,7 @@ from kpybroker.broker.cluster.controller import ClusterController
 from kpybroker.broker.cluster.features import Features, UnsupportedFeatures
 from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.cluster.producer_ids import ProducerIds
-from kpybroker.broker.cluster.registration import Registration, announce_log_dir_failure
+from kpybroker.broker.cluster.registration import Registration, SpaceEvents, announce_log_dir_failure
 from kpybroker.broker.cluster.topic_admin import TopicAdmin
 from kpybroker.broker.coordinators.coordinators import Coordinators
 from kpybroker.broker.handlers import routes
@@ -292,6 +292,7 @@ class Broker:
             resigned=lambda partition: self.coordinators.on_resigned(partition),
             log_deleted=self._log_deleted,
             segment_rolled=self.flush_soon,
+            lacked_space=SpaceEvents(self).lacked,
         )
 
     def _make_metrics(self) -> Metrics | None:
@@ -490,11 +491,8 @@ class Broker:
         self.logs.take_offline(error.log_dir, error.cause)
         self.replicas.log_dir_failed(error.log_dir)
         if not self.logs.dirs.live:
-            self.fatal = StartupError(
-                f"all log directories have failed; the last one: {error}",
-                error.fix,
-                EXIT_STORAGE,
-            )
+            reason = f"all log directories have failed; the last one: {error}"
+            self.fatal = StartupError(reason, error.fix, EXIT_STORAGE)
             self.stop()
         elif self._nursery is not None:
             self.spawn("log-dir-event", announce_log_dir_failure, self)

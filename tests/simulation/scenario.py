@@ -11,6 +11,7 @@ from tests.simulation.checks.at_rest import not_as_wanted, unreleased, unsettled
 from tests.simulation.checks.excuses import without_deleted, without_lost
 from tests.simulation.checks.observer import Observer, check_copies, running
 from tests.simulation.checks.steps import Steps
+from tests.simulation.clients.administrator import OWN
 from tests.simulation.clients.client import Partition
 from tests.simulation.clients.crowd import Crowd
 from tests.simulation.clients.fetcher import Fetcher
@@ -42,7 +43,7 @@ class Scenario:
         if not await self._within(START_S_MAX, self._begin(), "start"):
             return
         async with trio.open_nursery() as work, trio.open_nursery() as background:
-            background.start_soon(Observer(world, self._history, self._steps.compare).run)
+            background.start_soon(Observer(world, self._history, self._steps.compare, OWN).run)
             for client in self._crowd.clients:
                 work.start_soon(client.run)
             with trio.move_on_at(storm.seconds):

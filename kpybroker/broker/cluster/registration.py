@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.zk.KafkaZkClient")
 
 EPHEMERAL_OWNER_WAIT_S = 0.2
+SPACE_EVENT_S = 30.0
+"""How long a replica that could not begin for lack of space waits until the controller is made to ask again."""
 _RESERVED_UUIDS = frozenset(number.to_bytes(16, "big") for number in range(3))
 
 
@@ -99,12 +101,33 @@ async def generate_broker_id(host: Host) -> int:
 
 
 async def announce_log_dir_failure(host: Host) -> None:
-    """Make the controller ask which replicas this broker has lost (KafkaZkClient.propagateLogDirEvent)."""
+    """Make the controller ask which replicas this broker has and has not (KafkaZkClient.propagateLogDirEvent)."""
     data = znodes.encode_log_dir_event(host.node_id)
     op = t.Create(znodes.log_dir_event_path(), data, sequential=True)
     (result,) = await retry_until_connected(host.tree, [op])
     if isinstance(result, t.TreeError):
         raise result
+
+
+class SpaceEvents:
+    """Has the controller ask again for replicas that could not begin because their disk was full: it takes them for
+    offline, and asks after such an event only.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._is_pending = False
+
+    def lacked(self) -> None:
+        """A replica could not begin. By the next event there may be space; else there is another one after that."""
+        if not self._is_pending:
+            self._is_pending = True
+            self._host.spawn("space-event", self._announce)
+
+    async def _announce(self) -> None:
+        await trio.sleep(SPACE_EVENT_S)
+        self._is_pending = False
+        await announce_log_dir_failure(self._host)
 
 
 class Registration:

@@ -69,6 +69,8 @@ class ReplicaEvents(NamedTuple):
     """A log was removed together with its replica."""
     segment_rolled: Callable[[Partition], None]
     """A follower's log has a new segment: the old one should reach the disk soon."""
+    lacked_space: Callable[[], None]
+    """A replica could not begin because its disk is full. The controller takes it for offline until it asks again."""
 
 
 class Replicas:
@@ -208,6 +210,9 @@ class Replicas:
                 *(self._host.node_id, request.controller_id, correlation_id, request.controller_epoch),
                 *(order.name, state.partition_index, error),
             )
+            partition = self._partitions.get(TopicPartition(order.name, state.partition_index))
+            if error.code == ErrorCode.KAFKA_STORAGE_ERROR and (partition is None or not partition.is_offline):
+                self._events.lacked_space()
             return error.code
         except LogDirError as error:
             self._host.log_dir_failed(error)

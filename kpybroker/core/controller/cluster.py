@@ -318,7 +318,7 @@ def log_dir_event_notification(parts: Parts) -> Procedure[None]:
 
 
 def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseReceived) -> Procedure[None]:
-    """Note which replicas are in an offline log directory (KAFKA_STORAGE_ERROR)."""
+    """Note which replicas are in an offline log directory (KAFKA_STORAGE_ERROR), or had no space and have it now."""
     context = parts.context
     response, broker_id = event.response, event.broker_id
     if response.error_code != ErrorCode.NONE:
@@ -341,6 +341,8 @@ def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseRe
         message = f"Mark replicas {_list(newly_offline)} on broker {broker_id} as offline"
         yield state_change(parts.settings, context.epoch, message)
         yield from replicas_become_offline(parts, [PartitionAndReplica(p, broker_id) for p in newly_offline])
+    if previous - current:
+        yield from parts.partitions.trigger_online()
 
 
 def _codes(topic_names: Mapping[bytes, str], response: LeaderAndIsrResponse) -> Iterator[tuple[TopicPartition, int]]:

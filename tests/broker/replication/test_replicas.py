@@ -47,6 +47,7 @@ class Scene:
             resigned=self._note("resigned"),
             log_deleted=lambda: self.events.append("log deleted"),
             segment_rolled=self._note("rolled"),
+            lacked_space=lambda: self.events.append("no space"),
         )
         self.replicas = Replicas(
             host, MetadataCache(host.config), cast(ConfigRepository, Configs()), no_other_brokers(), events
@@ -177,6 +178,21 @@ async def test_a_failed_directory_takes_its_partitions_offline(tmp_path: Path) -
         assert made.events == ["elected t-0", "resigned t-0"]
         assert codes(await made.order(led_by(0, 1))) == [ErrorCode.KAFKA_STORAGE_ERROR]
         assert (await made.stop(1, delete=True)).partition_errors[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_a_replica_that_cannot_begin_for_lack_of_space_says_so_and_begins_with_the_next_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, is_new: bool) -> None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    async with scene(tmp_path) as made:
+        with monkeypatch.context() as full:
+            full.setattr(made.host.logs, "get_or_create", refuse)
+            assert codes(await made.order(led_by(0, 0))) == [ErrorCode.KAFKA_STORAGE_ERROR]
+        assert made.events == ["no space"]
+        assert codes(await made.order(led_by(0, 0))) == [ErrorCode.NONE]
+        assert made.events == ["no space", "elected t-0"]
 
 
 async def test_a_log_is_truncated_under_the_lock_and_never_by_its_leader(tmp_path: Path) -> None:

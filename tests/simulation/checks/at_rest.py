@@ -6,9 +6,13 @@ from collections.abc import Iterator
 
 from kpybroker.wire import znodes
 from kpybroker.wire.znodes.topics import decode_topic
-from tests.simulation.checks.observer import is_in_sync, replicas, running, states
+from tests.simulation.checks.observer import not_in_sync, replicas, running, states
 from tests.simulation.clients.administrator import Operator, TopicState
+from tests.simulation.seams.order import task_names
 from tests.simulation.world import World
+
+SHORT_LIVED = ("settle ", "load ")
+"""Tasks that wait for what was written to be committed, and that read the partition of a coordinator."""
 
 
 def unsettled(world: World) -> str | None:
@@ -21,10 +25,8 @@ def unsettled(world: World) -> str | None:
             return f"{path} is there"
     if znodes.DELETE_TOPICS in nodes and (pending := sorted(nodes[znodes.DELETE_TOPICS].children)):
         return f"topics to be deleted: {pending}"
-    if not is_in_sync(world):
-        return "not all brokers run and are in sync: " + ", ".join(
-            f"{topic}-{index} {state}" for (topic, index), _, state in states(world)
-        )
+    if (why := not_in_sync(world)) is not None:
+        return why
     known = set()
     for partition, _, state in states(world):
         known.add(partition)
@@ -73,7 +75,10 @@ def _not_as_wanted(world: World, topic: str, wanted: TopicState) -> str | None:
 
 
 def unreleased(world: World) -> Iterator[str]:
-    """What brokers still hold for clients that have gone."""
+    """What brokers still hold, or still do, for clients that have gone."""
+    for name in task_names():
+        if name.startswith(SHORT_LIVED):
+            yield f"the task {name}"
     for machine in running(world):
         broker = machine.broker
         assert broker is not None

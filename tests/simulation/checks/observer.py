@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import trio
 
@@ -50,25 +50,35 @@ def replicas(world: World, partition: Partition) -> dict[int, Replica]:
 
 def is_in_sync(world: World) -> bool:
     """Whether all brokers run, and every partition has all replicas in its ISR, the leader's view included."""
+    return not_in_sync(world) is None
+
+
+def not_in_sync(world: World) -> str | None:
+    """The first thing that is not."""
     if len(running(world)) < len(world.machines):
-        return False
+        return f"only {[machine.broker_id for machine in running(world)]} run"
     for partition, _, state in states(world):
         found = replicas(world, partition)
         leader = found.get(state.leader)
+        name = f"{partition[0]}-{partition[1]}"
         if leader is None or leader.leader is None or leader.leader_epoch != state.leader_epoch:
-            return False
+            return f"{name} is not led: {state}"
         if set(state.isr) != set(leader.replicas) or leader.isr != frozenset(state.isr):
-            return False
-        if any(key not in found or found[key].online_log().log_end_offset < leader.high_watermark for key in state.isr):
-            return False  # power failed there, and it has not read again what it has lost
-    return True
+            return f"{name}: {state}, its replicas are {leader.replicas}, the leader's ISR is {sorted(leader.isr)}"
+        for broker_id in state.isr:
+            # Power may have failed there, and it has not read again what it has lost.
+            if broker_id not in found or found[broker_id].online_log().log_end_offset < leader.high_watermark:
+                return f"{name} of {broker_id}, which is in the ISR, ends before {leader.high_watermark}"
+    return None
 
 
 class Observer:
-    """Fills the looks of a history; `then` is what else looks so often."""
+    """Fills the looks of a history; `then` is what else looks so often. Topics that are made again and again, under one
+    name, are `without` looks: `steps` sees which is which.
+    """
 
-    def __init__(self, world: World, history: History, then: Callable[[], None]) -> None:
-        self._world, self._history, self._then = world, history, then
+    def __init__(self, world: World, history: History, then: Callable[[], None], without: Collection[str]) -> None:
+        self._world, self._history, self._then, self._without = world, history, then, without
 
     async def run(self) -> None:
         while True:
@@ -78,6 +88,8 @@ class Observer:
 
     def look(self) -> None:
         for partition, version, state in states(self._world):
+            if partition[0] in self._without:
+                continue
             asked = now_ns()
             self._history.states[partition].append(
                 StateLook(
@@ -92,7 +104,7 @@ class Observer:
 
     def _look_at(self, broker_id: int, replica: Replica) -> None:
         log, leader = replica.log, replica.leader
-        if log is None or leader is None:
+        if log is None or leader is None or replica.topic in self._without:
             return
         partition = replica.topic, replica.index
         self._history.heard[partition].setdefault(leader.partition_epoch, now_ns())

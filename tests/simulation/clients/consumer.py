@@ -56,6 +56,8 @@ class ConsumerGroup:
         """Of each member that has partitions: until then no one else can have them."""
         self.committed: dict[Partition, tuple[int, int]] = {}
         """By which owner, and the highest offset."""
+        self.read_to_end: set[Partition] = set()
+        """After nothing more was written."""
         self.members = 0
 
 
@@ -202,8 +204,7 @@ class Consumer(Fetcher):
     # --- offsets
 
     async def _read(self) -> bool:
-        """What it owns, once; whether it is to stop and has read everything."""
-        is_at_end = True
+        """What it owns, once; whether they are to stop and have read everything."""
         for partition in list(self._owned):
             if partition not in self._owned:
                 continue  # a heartbeat in between has taken it
@@ -213,15 +214,15 @@ class Consumer(Fetcher):
             stored = await self.fetch(partition)
             if stored is None:
                 self.forget(partition)
-            if stored != []:
-                is_at_end = False
+            if stored == [] and self.is_stopping:
+                self._group.read_to_end.add(partition)
             if stored and self._owned.get(partition) == owner:
                 self._group.reader.reads[partition] += [Read(found.offset, found.record) for found in stored]
                 await self._commit(partition, owner)
             await self._beat(is_due=False)
         if not self._owned:
             await self.pause(HEARTBEAT_S / 2)
-        return self.is_stopping and is_at_end
+        return self._group.read_to_end == set(self._partitions)
 
     async def _take_offset(self, partition: Partition) -> None:
         """Where to begin, which is where the last owner's commit says."""

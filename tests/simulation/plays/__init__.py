@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from tests.simulation.plays.full_disk import full_disk
 from tests.simulation.plays.resend_after_truncation import resend_after_truncation
 from tests.simulation.world import World
 
@@ -20,5 +21,6 @@ class Play(NamedTuple):
 
 
 PLAYS = {
+    "full-disk": Play(3, full_disk),
     "resend-after-truncation": Play(3, resend_after_truncation),
 }
