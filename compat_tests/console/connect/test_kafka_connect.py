@@ -186,8 +186,7 @@ def test_a_connector_that_is_stopped_forgets_its_offsets_and_is_deleted(open_pag
 def test_a_failed_task_shows_its_trace_and_is_restarted(
     open_page: OpenPage, there: There, axe_source: str, request: pytest.FixtureRequest
 ) -> None:
-    missing = there.directory / "no-such-folder" / "out.txt"
-    config = {"file": str(missing), "topics": "orders"}
+    config = {"file": "exports/orders.txt", "topics": "orders"}
     there.worker.configure("failing", f"{FILE}SinkConnector", **config)
     eventually(partial(is_state, there, "failing", ["RUNNING", "FAILED"]), "a failed task", DEADLINE_S)
     page, click = begin(open_page, there)
@@ -196,7 +195,7 @@ def test_a_failed_task_shows_its_trace_and_is_restarted(
     expect(page.get_by_label("Trace of task 0")).to_contain_text("Exception")
     picture(open_page(page.url, color_scheme="light", **SCREEN), "connector", request)
     assert barriers_of(page, axe_source) == []
-    missing.parent.mkdir()
+    (there.directory / "exports").mkdir()
     click("link", "Restart task 0")
     expect(page.get_by_role("region", name="Preview")).to_contain_text("would be restarted")
     click("button", "Restart the task")
