@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kpybroker.console.changes import configs, offsets, placement, schemas, security, topics, transactions
+from kpybroker.console.changes import configs, groups, offsets, placement, schemas, security, topics, transactions
 from kpybroker.console.changes.change import Change
 
 CHANGES: Final[Mapping[str, Change]] = {
@@ -15,8 +15,8 @@ CHANGES: Final[Mapping[str, Change]] = {
         configs.CONFIG,
         *(placement.ELECT, placement.ELECT_UNCLEAN, placement.MOVE, placement.CANCEL, placement.END_THROTTLE),
         *(transactions.ABORT, transactions.ABORT_HANGING),
-        *(offsets.OFFSETS, offsets.DELETE_GROUP),
-        *(schemas.REGISTER, schemas.DELETE),
+        *(offsets.OFFSETS, groups.MOVE, groups.FORGET, groups.DELETE),
+        *(schemas.REGISTER, schemas.LEVEL, schemas.DELETE),
         *(security.CREATE_ACL, security.DELETE_ACL),
         *(security.SET_USER, security.DELETE_USER),
         *(security.SET_QUOTA, security.UNSET_QUOTA),

@@ -5,7 +5,8 @@
   CommandError where the input cannot be used; `in_field` says of which field, and `blame` does for errors of Kafka.
 - `perform` gets the rows of the preview as they were shown, and returns them with what became of them.
 - Before that the plan is made again, and `same` names what must be as it was shown: else nothing is done.
-- `typed_again` names a field whose value is typed again before it is done: for what cannot be undone.
+- `missing` returns why the cluster cannot do it at all; empty where it can. The form's button is off then.
+- `typed_again` names fields; the value of the first that has one is typed again before it is done: for what deletes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ Command = tuple[Sequence[str], Sequence[str]]
 Values = Mapping[str, str]
 WOULD: Final = "would"
 DIGITS_MAX: Final = 18
+REFUSED: Final = "AUTHORIZATION_FAILED"
+"""The end of the names of Kafka's errors that are about rights, and so about no field."""
 
 
 class Field(NamedTuple):
@@ -71,6 +74,10 @@ def _none(_: Ask) -> Sequence[Key]:
     return ()
 
 
+def _can(_: Ask) -> str:
+    return ""
+
+
 class Change(NamedTuple):
     """One kind of change. `title`, `button` and `back` have the fields' names in braces."""
 
@@ -88,7 +95,7 @@ class Change(NamedTuple):
     back: Callable[[Values], str]
     """The page that shows what was changed."""
     same: Sequence[str] = ()
-    typed_again: str = ""
+    typed_again: Sequence[str] = ()
     blame: Mapping[str, str] = {}
     note: str = ""
     curl: Callable[[Values], Sequence[tuple[str, str, str]]] | None = None
@@ -99,6 +106,7 @@ class Change(NamedTuple):
     """Values for fields that are empty when the form is first shown."""
     keys: Callable[[Ask], Sequence[Key]] = _none
     """Keys that the form's reader may look up."""
+    missing: Callable[[Ask], str] = _can
 
     def read(self, given: Mapping[str, str]) -> dict[str, str]:
         """The values of the fields, without spaces around them; secrets as they are."""
@@ -117,8 +125,14 @@ class Change(NamedTuple):
             if one.kind == "choice" and values[one.name] not in one.choices:
                 raise InField(one.name, usage(f"{values[one.name][:50]!r} is no choice", f"one of {_list(one)}"))
 
+    def name_again(self, values: Values) -> str:
+        """What must be typed again before it is done; empty for nothing."""
+        return next((values[name] for name in self.typed_again if values[name]), "")
+
     def field_of(self, error: CommandError) -> str:
         """The field that an error is about; empty for none."""
+        if error.name.endswith(REFUSED):
+            return ""
         return error.field if isinstance(error, InField) else self.blame.get(error.name, "")
 
     def command_text(self, values: Values, bootstrap: str, registry: str = "") -> str:

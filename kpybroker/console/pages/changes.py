@@ -23,7 +23,7 @@ from kpybroker.client.schemas.http import shown
 from kpybroker.console.changes.catalogue import CHANGES
 from kpybroker.console.changes.change import WOULD, Ask, Change, InField, Key, Rows
 from kpybroker.console.web.context import console_of, render
-from kpybroker.console.web.forms import read_change, status_of
+from kpybroker.console.web.forms import is_refused, read_change, status_of
 from kpybroker.console.web.live import Notes
 
 logger = logging.getLogger("kpybroker.console.changes")
@@ -75,7 +75,8 @@ async def _filled(request: Request, change: Change, values: Mapping[str, str]) -
         found, _ = await console_of(request).live.ask(ask)
     except CommandError:
         return values  # the preview says why
-    return {name: value or found.get(name, "") for name, value in values.items()}
+    typed = request.query_params
+    return {name: value if typed.get(name) else found.get(name, value) for name, value in values.items()}
 
 
 async def _preview(request: Request, change: Change, values: Mapping[str, str]) -> Previewed:
@@ -91,6 +92,8 @@ async def _preview(request: Request, change: Change, values: Mapping[str, str]) 
 
 
 def _status(change: Change, error: CommandError) -> int:
+    if is_refused(error):
+        return 403
     return 409 if isinstance(error, Changed) else 400 if change.field_of(error) else status_of(error)
 
 
@@ -127,8 +130,9 @@ def _check_end(change: Change, values: Mapping[str, str], fields: Mapping[str, s
     for one in change.fields:
         if one.kind == "secret" and one.is_required and not values[one.name]:
             raise InField(one.name, usage(f"{one.label} is missing", "fill it in"))
-    if change.typed_again and fields.get(AGAIN, "") != values[change.typed_again]:
-        cause = f"the name that was typed again is not {values[change.typed_again]}"
+    name = change.name_again(values)
+    if name and fields.get(AGAIN, "") != name:
+        cause = f"the name that was typed again is not {name}"
         raise InField(AGAIN, usage(cause, "type the name of what is deleted, exactly; nothing was done"))
 
 
@@ -163,7 +167,7 @@ async def _page(request: Request, change: Change, found: Previewed) -> Response:
     console, values = console_of(request), found.values
     plan = json.dumps(found.rows) if found.rows is not None else ""
     signature = console.sessions.sign(request.state.session, _signed(change, values, {"plan": plan}))
-    keys = [] if found.is_done else await _keys(request, change, values)
+    keys, missing = ([], "") if found.is_done else await _looked_up(request, change, values)
     filled = {name: value or "..." for name, value in values.items()}
     title = change.title.format_map(filled) if any(values.values()) else _untitled(change.title)
     context: dict[str, Any] = {
@@ -183,8 +187,10 @@ async def _page(request: Request, change: Change, found: Previewed) -> Response:
         "button": change.button.format_map(filled),
         "back": change.back(values) if any(values.values()) else "/",
         "keys": keys,
+        "missing": missing,
         "needs": change.needs,
         "again": AGAIN,
+        "name_again": change.name_again(values),
     }
     return render(request, "change.html", status=found.status, title=title, **context)
 
@@ -194,14 +200,18 @@ def _untitled(title: str) -> str:
     return re.sub(r" \{(\w+)\}", r" a \1", title)
 
 
-async def _keys(request: Request, change: Change, values: Mapping[str, str]) -> list[Key]:
-    """The keys that the form's reader may look up; none where the cluster does not say."""
+async def _looked_up(request: Request, change: Change, values: Mapping[str, str]) -> tuple[list[Key], str]:
+    """The keys that the form's reader may look up, and why the cluster cannot do this at all; nothing where the cluster
+    does not say.
+    """
 
-    def ask(cluster: Cluster, failures: Failures) -> list[Key]:
-        return list(change.keys(Ask(cluster, values, failures, console_of(request).subjects)))
+    def ask(cluster: Cluster, failures: Failures) -> tuple[list[Key], str]:
+        asked = Ask(cluster, values, failures, console_of(request).subjects)
+        missing = change.missing(asked)
+        return [] if missing else list(change.keys(asked)), missing
 
     try:
         found, _ = await console_of(request).live.ask(ask)
     except CommandError:
-        return []
+        return [], ""
     return found
