@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from kpybroker.client.actions import seek
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.direct.cluster import DirectCluster, can_be_used
@@ -114,7 +115,7 @@ def test_connections_are_used_again_and_not_after_a_broker_has_closed_one(broker
 def test_offsets_by_time_and_of_places_that_are_none(broker: Broker) -> None:
     cluster = DirectCluster(settings_for(broker.bootstrap_servers))
     with pytest.raises(CommandError, match="there is no group none"):
-        groups.require_empty(cluster, "none")
+        seek.preview(cluster, "none", seek.SeekOptions("start"), Notes())
     found = cluster.admin.topics.offsets({("orders", 0): -2, ("orders", 7): -1, ("gone", 0): -1}, 0)
     assert found["orders", 0].offset == 0
     assert "no topic has such a partition" in found["orders", 7].cause
