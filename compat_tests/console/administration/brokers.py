@@ -17,8 +17,8 @@ from compat_tests.support.waiting import eventually
 
 PARTS: Final = 30
 PART_BYTES: Final = 50_000
-SLOW: Final = 100_000
-"""Bytes a second: a megabyte is fetched at once, and then nothing until that was no more on average."""
+SLOW: Final = 10_000
+"""Bytes a second: a megabyte is fetched at once, and then nothing for the eleven seconds that a broker looks back."""
 
 _brokers: Final[dict[str, list[int]]] = {}
 
