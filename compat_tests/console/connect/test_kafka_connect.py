@@ -17,7 +17,8 @@ from playwright.sync_api import Page, expect
 
 from compat_tests.connect.workers import DEADLINE_S, JARS, Place, Worker
 from compat_tests.console.conftest import START_S, OpenPage, barriers_of, console
-from compat_tests.console.test_pictures import SCREEN, taken
+from compat_tests.console.pictures import taken
+from compat_tests.console.test_pictures import SCREEN
 from compat_tests.support import quick
 from compat_tests.support.rest import call
 from compat_tests.support.waiting import eventually
