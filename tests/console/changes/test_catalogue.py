@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from kpybroker.client.schemas.http import BadStatus
 from kpybroker.console.app import make_app
-from kpybroker.console.changes.catalogue import CHANGES
+from kpybroker.console.changes import catalogue
 from kpybroker.console.changes.change import Change
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.web.forms import status_of
@@ -24,6 +24,8 @@ from kpybroker.testing import Broker, SchemaRegistry
 from tests.console.changes.conftest import fields_of, previewed
 from tests.console.conftest import HERE, START_S, MakeClient, settings_for, token_of
 
+CHANGES: Final = {key: one for key, one in catalogue.CHANGES.items() if one.calls is None}
+"""All but those of Kafka Connect, which are in `tests/console/connect`."""
 GROUP: Final = "of-the-catalogue"
 ORDERS: Final = {"topic": "orders"}
 RECORD: Final = '{"type": "record", "name": "R", "fields": []}'
