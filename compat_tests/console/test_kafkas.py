@@ -73,7 +73,7 @@ SHOWN = {
     f"/topics/{TOPIC}/groups": GROUP,
     "/groups?lag=1": GROUP,
     f"/group?id={GROUP}": "Committed",
-    f"/group/move?id={GROUP}&to=start": "would move",
+    f"/change/group-move?group={GROUP}&to=start&preview=1": "would move",
     f"/transactions?topic={TOPIC}": "payments",
     "/replication": "none: every replica is in sync",
     "/log-dirs": "online",
@@ -125,7 +125,7 @@ def test_a_message_is_produced_and_a_group_moved(elsewhere: tuple[str, str], ope
     page.goto(f"{address}/group?id={GROUP}")
     page.locator("[name=to]").select_option("start")
     page.get_by_role("button", name="Preview", exact=True).click()
-    page.get_by_role("button", name="Move").click()
+    page.get_by_role("button", name="Move the group").click()
     expect(page.locator("tbody tr", has_text="moved").first).to_be_visible()
 
 

@@ -112,7 +112,7 @@ KEPT = {
     },
     "/topics?page=x&q=ord": {"q": "ord"},
     "/groups?page=x&q=bill&lag=only": {"q": "bill", "lag": "only"},
-    "/group/move?id=billing&to=offset&at=ten&topics=orders": {"to": "offset", "at": "ten", "topics": "orders"},
+    "/change/group-move?preview=1&group=billing&to=offset&at=ten": {"to": "offset", "at": "ten"},
 }
 
 

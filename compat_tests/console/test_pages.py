@@ -27,8 +27,8 @@ PAGES = {
     "access": "/access",
     "groups": "/groups?lag=1",
     "group": "/group?id=billing",
-    "move": "/group/move?id=billing&to=start",
-    "forget": "/group/forget?id=billing",
+    "move": "/change/group-move?group=billing&to=start&preview=1",
+    "forget": "/change/group-forget?group=billing",
     "logs of no development broker": "/logs",
 }
 PREVENTED = """new Promise(done => document.addEventListener(

@@ -6,7 +6,6 @@ directory they are taken, looked at and left.
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import random
@@ -19,17 +18,15 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 from confluent_kafka import Consumer
-from PIL import Image
 from playwright.sync_api import Page, expect
 
 from compat_tests.console import shop
 from compat_tests.console.conftest import CONFIG, START_S, OpenPage, console
+from compat_tests.console.pictures import taken
 from kpybroker.testing import Broker
 
 pytestmark = pytest.mark.wide
 
-COLOURS: Final = 160
-"""In a picture: a page has few, and a file of few is a third of the size."""
 SCREEN: Final[dict[str, Any]] = {"viewport": {"width": 1180, "height": 740}, "device_scale_factor": 2}
 WATCHED: Final = ("/topics/orders/rates.json", "/group/lag.json?id=billing", "/metrics/topic?topic=orders")
 WATCH_S: Final = 2.0
@@ -143,13 +140,6 @@ class _Work:
         self._over.set()
         for thread in self._threads:
             thread.join()
-
-
-def taken(page: Page, part: str) -> Image.Image:
-    """A picture of the page or of a part, with few colours."""
-    data = page.locator(part).first.screenshot() if part else page.screenshot()
-    found = Image.open(io.BytesIO(data)).convert("RGB")
-    return found.quantize(COLOURS, dither=Image.Dither.NONE)
 
 
 def waited(page: Page, wanted: Picture) -> None:

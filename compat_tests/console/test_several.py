@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from compat_tests.console.conftest import START_S, OpenPage, barriers_of, console
-from compat_tests.console.test_pictures import SCREEN, taken
+from compat_tests.console.pictures import taken
+from compat_tests.console.test_pictures import SCREEN
 from kpybroker.testing import Broker
 
 pytestmark = pytest.mark.wide

@@ -223,3 +223,36 @@ def test_a_download_is_produced_from_its_file(address: str, kafka: Broker, topic
     page.get_by_role("button", name="Produce all").click()
     expect(page.get_by_role("status")).to_contain_text("messages were produced")
     assert len(kafka.records(topic)) == len(download.value.path().read_text().splitlines())
+
+
+def test_a_message_opens_next_to_its_list(
+    address: str, kafka: Broker, topic: str, open_page: OpenPage, axe_source: str
+) -> None:
+    kafka.produce(topic, [("k", f'{{"number": {number}}}') for number in range(3)])
+    page = open_page(f"{address}/topics/{topic}/messages")
+    drawer, value = page.get_by_role("dialog"), page.get_by_role("dialog").get_by_role("region", name="Value")
+    first = page.locator("#messages a").first
+    first.click()
+    expect(drawer.get_by_role("heading", name=f"{topic}-0 at 2")).to_be_visible()
+    expect(value).to_contain_text('"number": 2')
+    expect(drawer.get_by_role("button", name="Previous")).to_be_disabled()
+    assert barriers(page, axe_source) == []
+    drawer.get_by_role("button", name="Next").click()
+    expect(value).to_contain_text('"number": 1')
+    expect(page.locator("#messages tr[aria-current]")).to_contain_text("0 · 1")
+    drawer.get_by_role("button", name="Next").click()
+    expect(value).to_contain_text('"number": 0')
+    expect(drawer.get_by_role("button", name="Next")).to_be_disabled()
+    drawer.get_by_role("button", name="Previous").click()
+    expect(value).to_contain_text('"number": 1')
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    expect(page.locator("#messages a").nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    drawer.get_by_role("link", name="Open its page").click()
+    expect(page.locator("h1")).to_have_text(f"{topic}-0 at 1")
+    page.get_by_role("link", name="Next").click()
+    expect(page.locator("h1")).to_have_text(f"{topic}-0 at 2")
+    page.get_by_role("link", name="Next").click()
+    expect(page.get_by_role("status")).to_contain_text("There is no message after this one")
+    assert barriers(page, axe_source) == []

@@ -30,21 +30,26 @@ class KraftBroker:
         overrides: Mapping[str, str] | None = None,
         node_id: int = 1,
         jvm_options: Sequence[str] = SMALL_JVM,
+        controller: KraftBroker | None = None,
     ) -> None:
-        """`overrides` are keys of its configuration."""
+        """`overrides` are keys of its configuration. With `controller` it is a broker only, of that one's cluster."""
         directory.mkdir(parents=True)
-        port, quorum = free_port(), free_port()
+        port, quorum = free_port(), free_port() if controller is None else controller.quorum
+        leader_id = node_id if controller is None else controller.node_id
+        own = f",CONTROLLER://127.0.0.1:{quorum}" if controller is None else ""
+        self.node_id: int = node_id
+        self.quorum: int = quorum
         self.port, self.data_dir = port, directory / "data"
         self.bootstrap = f"127.0.0.1:{port}"
         self._config = directory / "server.properties"
         write_properties(
             self._config,
             {
-                "process.roles": "broker,controller",
+                "process.roles": "broker,controller" if controller is None else "broker",
                 "node.id": str(node_id),
-                "controller.quorum.voters": f"{node_id}@127.0.0.1:{quorum}",
+                "controller.quorum.voters": f"{leader_id}@127.0.0.1:{quorum}",
                 "controller.listener.names": "CONTROLLER",
-                "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{quorum}",
+                "listeners": f"PLAINTEXT://127.0.0.1:{port}{own}",
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
                 "log.dirs": str(self.data_dir),
                 "offsets.topic.replication.factor": "1",

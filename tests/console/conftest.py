@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.queries import messages
 from kpybroker.console.web.live import REQUEST_S_MAX, Live
 from kpybroker.testing import Broker
+from tests.support.programs.command_line import Result, invoke
 
 MakeClient = Callable[..., TestClient]
 HERE = "http://127.0.0.1:8080"
@@ -101,3 +103,18 @@ def rows_of(page: str, label: str) -> list[list[str]]:
         [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.DOTALL)]
         for row in rows
     ]
+
+
+RunCommand = Callable[[str], Result]
+
+
+@pytest.fixture
+def run_command(monkeypatch: pytest.MonkeyPatch) -> RunCommand:
+    """Runs a command as a shell reads it, in this process."""
+
+    def run(text: str) -> Result:
+        program, *arguments = shlex.split(text)
+        assert program == "kpybroker"
+        return invoke(monkeypatch, *arguments)
+
+    return run

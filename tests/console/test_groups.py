@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import re
 import uuid
 from typing import Any
 
@@ -11,12 +10,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from starlette.testclient import TestClient
 
-from kpybroker.client.connect.errors import CommandError
-from kpybroker.console.pages.groups import read_plan
 from kpybroker.testing import Broker
-from tests.console.conftest import MakeClient, facts_of, text_of, token_of
-
-PLAN = re.compile(r'name="plan" value="([^"]*)"')
+from tests.console.changes.conftest import command_of, done, fields_of, previewed
+from tests.console.conftest import MakeClient, RunCommand, facts_of, rows_of, text_of, token_of
 
 
 @pytest.fixture
@@ -117,45 +113,64 @@ def test_a_topic_names_its_readers(client: MakeClient, group: str, topic: str) -
 
 
 def test_a_preview_changes_nothing_and_its_form_moves_the_group(
-    client: MakeClient, broker: Broker, group: str, topic: str
+    client: MakeClient, broker: Broker, group: str, topic: str, run_command: RunCommand
 ) -> None:
     browser = client(allow_changes=True)
     before = broker.committed(group)
-    page = get(browser, "/group/move", id=group, to="start").text
-    assert "would move" in page
+    page = previewed(browser, "group-move", group=group, to="start")
+    assert {row[-1] for row in rows_of(page.text, "Preview")} >= {"would move"}
     assert broker.committed(group) == before
-    form = {"token": token_of(page), "plan": html.unescape(PLAN.findall(page)[0])}
-    done = browser.post("/group/move", params={"id": group}, data=form)
-    assert "moved" in done.text
+    result = done(browser, "group-move", group=group, to="start").text
+    assert {row[-1] for row in rows_of(result, "Result")} >= {"moved"}
     assert set(broker.committed(group)[topic].values()) == {0}
-    again = browser.post("/group/move", params={"id": group}, data=form)
-    assert "was committed since the preview" in again.text
+    again = browser.post("/change/group-move", data=fields_of(page.text))
+    assert again.status_code == 409
+    assert "this has changed since the preview" in again.text
+    assert run_command(command_of(previewed(browser, "group-move", group=group, to="end").text)).code == 0
+    assert broker.committed(group) == before
+    shifted = {"group": group, "to": "shift", "at": "-1", "topics": topic}
+    assert run_command(command_of(previewed(browser, "group-move", **shifted).text)).code == 0
+    assert sum(broker.committed(group)[topic].values()) == sum(before[topic].values()) - len(before[topic])
 
 
 def test_a_reader_may_preview_but_not_move(client: MakeClient, broker: Broker, group: str) -> None:
     browser = client()
-    page = get(browser, "/group/move", id=group, to="start").text
+    page = previewed(browser, "group-move", group=group, to="start").text
     assert "read-only" in page
-    assert "plan" not in page
-    token = browser.app.state.console.sessions.token(browser.cookies["kpybroker_console"])  # type: ignore[attr-defined]
-    plan = '[["t", 0, 1, 0]]'
-    refused = browser.post("/group/move", params={"id": group}, data={"token": token, "plan": plan})
+    assert "Do it" not in page
+    refused = browser.post("/change/group-move", data={"token": token_of(page), "group": group, "to": "start"})
     assert refused.status_code == 403
     assert "--allow-changes" in refused.text
 
 
 def test_a_group_with_members_is_not_moved(client: MakeClient, broker: Broker, topic: str) -> None:
     member = consumer_of(broker, f"busy-{topic}", topic)
-    page = get(client(), "/group/move", id=f"busy-{topic}", to="end")
+    page = previewed(client(), "group-move", group=f"busy-{topic}", to="end")
+    assert page.status_code == 400
     assert "has members" in page.text
     member.close()
 
 
 @pytest.mark.parametrize(
-    "query", [{}, {"to": "x"}, {"to": "offset", "at": "+5"}, {"to": "shift", "at": "5"}, {"to": "time", "at": "noon"}]
+    ("field", "query"),
+    [
+        ("to", {"to": "x"}),
+        ("at", {"to": "offset", "at": "+5"}),
+        ("at", {"to": "shift", "at": "5"}),
+        ("at", {"to": "time", "at": "noon"}),
+        ("topics", {"to": "start", "topics": "orders:x"}),
+        ("topics", {"to": "start", "topics": "orders:99"}),
+        ("group", {"group": "nothing", "to": "start"}),
+    ],
 )
-def test_a_bad_target_is_an_error_of_the_reader(client: MakeClient, group: str, query: dict[str, str]) -> None:
-    assert get(client(), "/group/move", id=group, **query).status_code == 400
+def test_a_bad_target_marks_its_field_and_keeps_what_was_typed(
+    client: MakeClient, group: str, field: str, query: dict[str, str]
+) -> None:
+    page = previewed(client(), "group-move", **{"group": group, **query})
+    assert page.status_code == 400, page.text
+    assert f'name="{field}"' in page.text.split('aria-invalid="true"')[0].rsplit("<", 1)[1]
+    for name in set(query) - {"to"}:
+        assert f'name="{name}" value="{query[name]}"' in page.text
 
 
 def test_a_group_that_is_not_there(client: MakeClient) -> None:
@@ -164,42 +179,44 @@ def test_a_group_that_is_not_there(client: MakeClient) -> None:
     assert browser.get("/group").status_code == 400
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "{}", "[1]", "[[1, 2, 3, 4]]", '[["t", 0, 0, -1]]', '[["t", true, 0, 1]]', '[["t", 0, 0]]', "[" * 9999],
-)
-def test_a_plan_that_is_none(text: str) -> None:
-    with pytest.raises(CommandError):
-        read_plan(text)
-
-
 def test_committed_offsets_are_deleted_after_a_preview(
-    client: MakeClient, broker: Broker, group: str, topic: str
+    client: MakeClient, broker: Broker, group: str, topic: str, run_command: RunCommand
 ) -> None:
     browser = client(allow_changes=True)
-    assert "no such committed offset" in get(browser, "/group/forget", id=group, topics="nothing").text
+    form = html.unescape(browser.get("/change/group-forget", params={"group": group}).text)
+    assert f">\n{topic}</textarea>" in form
+    for bad in ("nothing", ""):
+        page = previewed(browser, "group-forget", group=group, topics=bad)
+        assert page.status_code == 400
+        assert 'name="topics"' in page.text.split('aria-invalid="true"')[0].rsplit("<", 1)[1]
     ((partition, _),) = broker.committed(group)[topic].items()
-    assert "no such committed" in get(browser, "/group/forget", id=group, topics=f"{topic}:{1 - partition}").text
-    page = get(browser, "/group/forget", id=group, topics=f"{topic}:{partition}").text
-    assert page.count("would be deleted") == 1
+    other = previewed(browser, "group-forget", group=group, topics=f"{topic}:{1 - partition}")
+    assert "has no such committed offset" in html.unescape(other.text)
+    values = {"group": group, "topics": f"{topic}:{partition}"}
+    page = previewed(browser, "group-forget", **values)
+    assert [row[-1] for row in rows_of(page.text, "Preview")] == ["would be deleted"]
+    assert done(browser, "group-forget", **values).status_code == 400
     assert partition in broker.committed(group)[topic]
-    form = {"token": token_of(page), "plan": html.unescape(PLAN.findall(page)[0])}
-    assert "<td>deleted</td>" in browser.post("/group/forget", params={"id": group}, data=form).text
+    assert rows_of(done(browser, "group-forget", group, **values).text, "Result")[0][-1] == "deleted"
     assert not broker.committed(group).get(topic), "the group stays until the next cleanup"
-    again = browser.post("/group/forget", params={"id": group}, data=form)
-    assert "was committed since the preview" in again.text
-    reader = client()
-    assert "read-only" in get(reader, "/group/forget", id=group).text
-    assert reader.post("/group/forget", params={"id": group}, data=form).status_code == 403
+    again = browser.post("/change/group-forget", data={**fields_of(page.text), "typed_again": group})
+    assert again.status_code in (400, 409)
+    assert run_command(command_of(page.text)).code == 1  # there is none any more
 
 
 def test_offsets_of_a_topic_that_members_read_stay(client: MakeClient, broker: Broker, topic: str) -> None:
-    member = consumer_of(broker, f"reads-{topic}", topic)
-    browser = client(allow_changes=True)
-    page = get(browser, "/group/forget", id=f"reads-{topic}").text
-    form = {"token": token_of(page), "plan": html.unescape(PLAN.findall(page)[0])}
-    done = browser.post("/group/forget", params={"id": f"reads-{topic}"}, data=form).text
-    assert "<td>failed</td>" in done
-    assert "fix: " in done
-    assert broker.committed(f"reads-{topic}")[topic]
+    name = f"reads-{topic}"
+    member = consumer_of(broker, name, topic)
+    result = done(client(allow_changes=True), "group-forget", name, group=name, topics=topic).text
+    assert rows_of(result, "Result")[0][-1].startswith("failed")
+    assert "fix: " in result
+    assert broker.committed(name)[topic]
     member.close()
+
+
+def test_a_topic_names_its_consumers(client: MakeClient, broker: Broker, topic: str) -> None:
+    member = consumer_of(broker, f"eats-{topic}", topic)
+    rows = rows_of(client().get(f"/topics/{topic}/groups").text, "Consumers")
+    assert [row[2:] for row in rows] == [[f"eats-{topic}", "0, 1"]]
+    member.close()
+    assert "no consumer of a group" in client().get(f"/topics/{topic}/groups").text

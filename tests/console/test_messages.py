@@ -175,6 +175,24 @@ def test_an_offset_without_a_record(client: MakeClient, topic: str) -> None:
         assert "has no record at offset" in client().get(f"/topics/{topic}/messages/0/{offset}").text
 
 
+def test_the_record_before_and_after_in_a_partition(client: MakeClient, broker: Broker) -> None:
+    name = f"next-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    producer = broker.producer(transactional_id=name)
+    producer.init_transactions(60)
+    for value in ("a", "b"):  # a commit is at an offset between them
+        producer.begin_transaction()
+        producer.produce(name, value, partition=0)
+        producer.commit_transaction(60)
+    browser, path = client(), f"/topics/{name}/messages/0"
+    assert browser.get(f"{path}/0?go=next").headers["location"] == f"{path}/2"
+    assert browser.get(f"{path}/2?go=previous").headers["location"] == f"{path}/0"
+    assert "There is no message before this one" in browser.get(f"{path}/0?go=previous").text
+    last = browser.get(f"{path}/2?go=next")
+    assert last.status_code == 200
+    assert "There is no message after this one" in last.text
+
+
 def test_downloads_have_what_the_filters_accept(client: MakeClient, topic: str) -> None:
     browser = client()
     lines = browser.get(f"/topics/{topic}/download.jsonl?start=oldest&path=%40.n+%3E+6")

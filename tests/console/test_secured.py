@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import html
+import logging
 import re
-from collections.abc import Callable, Iterator
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import pytest
 from confluent_kafka.admin import (
@@ -14,24 +19,29 @@ from confluent_kafka.admin import (
     AclPermissionType,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 from starlette.testclient import TestClient
 
 from kpybroker.client.connect.settings import Connection, load
 from kpybroker.console.app import make_app
+from kpybroker.console.changes.catalogue import CHANGES
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.web.live import Live
-from kpybroker.testing import Broker
+from kpybroker.testing import Cluster
 from tests.console.changes.conftest import done, fields_of, previewed
-from tests.console.conftest import HERE, START_S, rows_of, token_of
+from tests.console.changes.rights import SCENES, Scene, grant
+from tests.console.conftest import HERE, START_S, rows_of, text_of, token_of
 
 Browse = Callable[[str], TestClient]
 
 
 @pytest.fixture(scope="module")
-def secured() -> Iterator[Broker]:
-    """alice may read and may see the cluster; bob may do nothing."""
-    with Broker(topics={"orders": 2}, tls=True, sasl="scram", acl=True, start_timeout=START_S) as broker:
+def secured() -> Iterator[Cluster]:
+    """Two brokers. alice may read and may see the cluster; bob may do nothing."""
+    with Cluster(2, topics={"orders": 2}, tls=True, sasl="scram", acl=True, start_timeout=START_S) as broker:
         broker.produce("orders", ["<paid>"])
         allow, literal = AclPermissionType.ALLOW, ResourcePatternType.LITERAL
         rows = [
@@ -46,13 +56,14 @@ def secured() -> Iterator[Broker]:
 
 
 @pytest.fixture
-def browse(secured: Broker, tmp_path: Path) -> Iterator[Browse]:
+def browse(secured: Cluster, tmp_path: Path) -> Iterator[Browse]:
     """Makes a console that logs in as a user, as its properties file says, and a browser for it."""
     made: list[TestClient] = []
 
     def make(user: str) -> TestClient:
         file = tmp_path / f"{user}.properties"
-        keys = secured.config("java", user=user)
+        keys = secured.config("java", user=user if user in secured.users else "bob")
+        keys["sasl.jaas.config"] = keys["sasl.jaas.config"].replace('username="bob"', f'username="{user}"')
         file.write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
         settings = load(Connection(command_config=str(file), timeout_s=START_S))
         live = Live(settings, page_s_max=START_S, request_s_max=START_S)
@@ -151,7 +162,7 @@ def test_a_stranger_gets_pages_and_no_traceback(browse: Browse) -> None:
     assert "CLUSTER_AUTHORIZATION_FAILED" in browser.get("/access").text
 
 
-def test_a_wrong_password_is_said(secured: Broker, browse: Browse, tmp_path: Path) -> None:
+def test_a_wrong_password_is_said(secured: Cluster, browse: Browse, tmp_path: Path) -> None:
     keys = secured.config("java", user="alice")
     keys["sasl.jaas.config"] = keys["sasl.jaas.config"].replace('password="', 'password="no')
     file = tmp_path / "wrong.properties"
@@ -161,3 +172,72 @@ def test_a_wrong_password_is_said(secured: Broker, browse: Browse, tmp_path: Pat
         page = browser.get("/topics")
     assert page.status_code == 503
     assert "fix: check sasl.mechanism, the user name and the password" in page.text
+
+
+# --- the rights of each change
+
+
+@pytest.fixture
+def newcomer(secured: Cluster) -> str:
+    """A user who may do nothing, with the password of bob."""
+    name = f"new-{uuid.uuid4().hex[:8]}"
+    wanted = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    upsertion = UserScramCredentialUpsertion(name, wanted, secured.users["bob"].encode())
+    admin = secured.admin()  # kept: its futures end with it
+    admin.alter_user_scram_credentials([upsertion])[name].result()
+    return name
+
+
+def attempted(browser: TestClient, key: str, scene: Scene) -> str:
+    """The page after the preview was done, or the preview where that cannot be."""
+    page = previewed(browser, key, **{name: value for name, value in scene.values.items() if name != "password"}).text
+    if "Do it" not in page:
+        return html.unescape(page)
+    fields = {**scene.values, **fields_of(page), "typed_again": scene.again}
+    return html.unescape(browser.post(f"/change/{key}", data=fields).text)
+
+
+def until(browser: TestClient, key: str, scene: Scene, words: Sequence[str]) -> str:
+    """The first page with one of these: a new right is known to all brokers a moment later."""
+    end = time.monotonic() + SETTLE_S
+    while not any(one in (text := attempted(browser, key, scene)) for one in words):
+        assert time.monotonic() < end, f"none of {words}: {text_of(text.partition('<main')[2])}"
+        time.sleep(0.05)
+    return text
+
+
+SETTLE_S: Final = 20.0
+DONE: Final = "Done."
+UNSEEN: Final = ("may not describe is hidden", "There is nothing to change", "has no such")
+"""What a user sees who may not even describe a thing: to Kafka's clients it is not there."""
+
+
+IN_EACH_RUN: Final = frozenset(("topic-partitions", "group-offsets", "quota-set"))
+"""The others are wide tests: each has logins and rights of its own."""
+KEYS: Final = [
+    key if key in IN_EACH_RUN else pytest.param(key, marks=pytest.mark.wide)
+    for key in CHANGES
+    if not key.startswith(("schema-", "connector-"))
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_change_needs_the_rights_that_it_names_and_no_more(
+    secured: Cluster, browse: Browse, newcomer: str, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    change = CHANGES[key]
+    scene = SCENES[key](secured, partial(done, browse("admin")))
+    browser, named = browse(newcomer), f"needs of the console's user: {change.needs}"
+    for number, right in enumerate(scene.rights):
+        is_last = number == len(scene.rights) - 1
+        text = until(browser, key, scene, (named, DONE) if is_last else (named, DONE, *UNSEEN))
+        assert DONE not in text, f"done without {right}"
+        grant(secured, newcomer, right)
+    with caplog.at_level(logging.INFO, "kpybroker.console.changes"):
+        until(browser, key, scene, (scene.end,))
+    assert re.search(
+        rf"Change key={key} user=- from=\S+ command=['\"].*['\"] outcome=(done|failed items=1)", caplog.messages[-1]
+    )
+    assert "secret-of-a-right" not in caplog.text
+    operations = {"".join(part.title() for part in operation.name.split("_")) for _, operation in scene.rights}
+    assert operations - {"Describe"} <= set(re.findall(r"[A-Z]\w+", change.needs))

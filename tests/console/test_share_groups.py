@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from datetime import datetime
 from typing import Any
 
@@ -12,9 +11,10 @@ from confluent_kafka import AcknowledgeType
 from kpybroker.console.queries.outside.share_groups import ROWS_MAX, UNKNOWN, held
 from kpybroker.console.web.live import Notes
 from kpybroker.testing import Broker
-from tests.console.conftest import START_S, MakeClient, facts_of, rows_of, token_of
+from tests.console.changes.conftest import command_of, done, previewed
+from tests.console.conftest import START_S, MakeClient, RunCommand, facts_of, rows_of
 from tests.console.test_development import control_of
-from tests.console.test_groups import PLAN, get
+from tests.console.test_groups import get
 
 RECORDS = 3
 
@@ -46,8 +46,8 @@ def test_a_member_and_what_waits_are_shown(client: MakeClient, broker: Broker, g
         assert (facts_of(page)["State"], facts_of(page)["Type"]) == ("Stable", "share")
         assert facts_of(page)["Lag"] == "-, of 1 partition not known yet", "nothing was acknowledged"
         assert f"<td>{group}</td><td>{group}-0</td>" in page
-        assert "Delete committed offsets" not in page
-        assert "has members" in get(browser, "/group/move", id=group, to="start").text
+        assert rows_of(get(browser, f"/topics/{group}/groups").text, "Consumers")[0][2:] == [group, "0"]
+        assert "has members" in previewed(browser, "group-move", group=group, to="start").text
     finally:
         member.close()
 
@@ -62,22 +62,35 @@ def test_it_is_listed_by_its_type_and_is_no_reader_of_a_topic(client: MakeClient
     assert get(browser, "/group/lag.json", id=group).json()[1] == [0]
 
 
-def test_a_preview_changes_nothing_and_its_form_moves_the_start_offset(
-    client: MakeClient, broker: Broker, group: str
+def test_its_start_offsets_are_moved_by_partition_forgotten_and_the_group_deleted(
+    client: MakeClient, broker: Broker, group: str, run_command: RunCommand
 ) -> None:
     worked(broker, group)
     browser = client(allow_changes=True)
-    page = get(browser, "/group/move", id=group, to="start").text
-    assert "would move" in page
-    assert facts_of(get(browser, "/group", id=group).text)["Lag"] == "0"
-    form = {"token": token_of(page), "plan": html.unescape(PLAN.findall(page)[0])}
-    assert "<td>moved</td>" in browser.post("/group/move", params={"id": group}, data=form).text
-    broker.wait_for(lambda: facts_of(get(browser, "/group", id=group).text)["Lag"] == str(RECORDS), START_S, "the lag")
 
+    def lag() -> str:
+        return facts_of(get(browser, "/group", id=group).text)["Lag"]
 
-def test_it_has_no_committed_offsets_to_delete(client: MakeClient, broker: Broker, group: str) -> None:
-    worked(broker, group)
-    assert "is a share group" in get(client(), "/group/forget", id=group).text
+    page = previewed(browser, "group-move", group=group, to="start").text
+    assert rows_of(page, "Preview")[0][-1] == "would move"
+    assert lag() == "0"
+    assert rows_of(done(browser, "group-move", group=group, to="start").text, "Result")[0][-1] == "moved"
+    broker.wait_for(lambda: lag() == str(RECORDS), START_S, "the lag")
+    values = {"group": group, "offsets": f"{group} 0 {RECORDS - 1}"}
+    assert rows_of(done(browser, "group-offsets", **values).text, "Result")[0][-1] == "moved"
+    broker.wait_for(lambda: lag() == "1", START_S, "the lag")
+    assert rows_of(previewed(browser, "group-offsets", **values).text, "Preview")[0][-1] == "would move"
+    assert run_command(command_of(page)).code == 0
+    broker.wait_for(lambda: lag() == str(RECORDS), START_S, "the lag")
+    whole = previewed(browser, "group-forget", group=group, topics=f"{group}:0")
+    assert whole.status_code == 400
+    assert "forgets topics, not partitions" in whole.text
+    form = previewed(browser, "group-forget", group=group, topics=group).text
+    assert rows_of(form, "Preview")[0] == [group, "-", "-", "would be deleted"]
+    assert rows_of(done(browser, "group-forget", group, group=group, topics=group).text, "Result")[0][-1] == "deleted"
+    assert run_command(command_of(form)).code == 1  # there is none any more
+    assert rows_of(done(browser, "group-delete", group, group=group).text, "Result")[0][-1] == "deleted"
+    assert get(browser, "/group", id=group).status_code == 404
 
 
 def test_a_development_broker_shows_what_is_in_flight_and_why_records_were_archived(

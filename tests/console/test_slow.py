@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from kpybroker.client.actions.seek import SeekOptions
+from kpybroker.client.actions import seek
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.direct.cluster import DirectCluster, can_be_used
@@ -73,7 +73,9 @@ def test_two_pages_of_groups_wait_for_slow_metadata(client: MakeClient, broker: 
     assert statuses == [200, 200]
 
 
-@pytest.mark.parametrize("path", ["/group?id=slow-a", "/group/move?id=slow-a&to=start", "/group?id=none"])
+@pytest.mark.parametrize(
+    "path", ["/group?id=slow-a", "/change/group-move?group=slow-a&to=start&preview=1", "/group?id=none"]
+)
 @pytest.mark.parametrize("api", ["DescribeGroups", "FindCoordinator", "Metadata"])
 def test_a_group_is_missing_only_where_the_cluster_said_so(broker: Broker, path: str, api: str) -> None:
     assert_is_late(broker, path, api)
@@ -81,9 +83,9 @@ def test_a_group_is_missing_only_where_the_cluster_said_so(broker: Broker, path:
 
 def test_what_the_cluster_says_is_missing_is_missing(client: MakeClient) -> None:
     browser = client()
-    for path in ("/group?id=none", "/group/move?id=none&to=start"):
+    for path, status in (("/group?id=none", 404), ("/change/group-move?group=none&to=start&preview=1", 400)):
         page = browser.get(path)
-        assert (page.status_code, "there is no group none" in page.text) == (404, True)
+        assert (page.status_code, "there is no group none" in page.text) == (status, True)
 
 
 def test_a_broker_that_does_not_list_its_groups_is_a_note(broker: Broker) -> None:
@@ -113,7 +115,7 @@ def test_connections_are_used_again_and_not_after_a_broker_has_closed_one(broker
 def test_offsets_by_time_and_of_places_that_are_none(broker: Broker) -> None:
     cluster = DirectCluster(settings_for(broker.bootstrap_servers))
     with pytest.raises(CommandError, match="there is no group none"):
-        groups.preview(cluster, "none", SeekOptions("start"), Notes())
+        seek.preview(cluster, "none", seek.SeekOptions("start"), Notes())
     found = cluster.admin.topics.offsets({("orders", 0): -2, ("orders", 7): -1, ("gone", 0): -1}, 0)
     assert found["orders", 0].offset == 0
     assert "no topic has such a partition" in found["orders", 7].cause

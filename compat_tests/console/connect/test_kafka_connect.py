@@ -17,7 +17,8 @@ from playwright.sync_api import Page, expect
 
 from compat_tests.connect.workers import DEADLINE_S, JARS, Place, Worker
 from compat_tests.console.conftest import START_S, OpenPage, barriers_of, console
-from compat_tests.console.test_pictures import SCREEN, taken
+from compat_tests.console.pictures import taken
+from compat_tests.console.test_pictures import SCREEN
 from compat_tests.support import quick
 from compat_tests.support.rest import call
 from compat_tests.support.waiting import eventually
@@ -186,8 +187,7 @@ def test_a_connector_that_is_stopped_forgets_its_offsets_and_is_deleted(open_pag
 def test_a_failed_task_shows_its_trace_and_is_restarted(
     open_page: OpenPage, there: There, axe_source: str, request: pytest.FixtureRequest
 ) -> None:
-    missing = there.directory / "no-such-folder" / "out.txt"
-    config = {"file": str(missing), "topics": "orders"}
+    config = {"file": "exports/orders.txt", "topics": "orders"}
     there.worker.configure("failing", f"{FILE}SinkConnector", **config)
     eventually(partial(is_state, there, "failing", ["RUNNING", "FAILED"]), "a failed task", DEADLINE_S)
     page, click = begin(open_page, there)
@@ -196,7 +196,7 @@ def test_a_failed_task_shows_its_trace_and_is_restarted(
     expect(page.get_by_label("Trace of task 0")).to_contain_text("Exception")
     picture(open_page(page.url, color_scheme="light", **SCREEN), "connector", request)
     assert barriers_of(page, axe_source) == []
-    missing.parent.mkdir()
+    (there.directory / "exports").mkdir()
     click("link", "Restart task 0")
     expect(page.get_by_role("region", name="Preview")).to_contain_text("would be restarted")
     click("button", "Restart the task")

@@ -339,8 +339,9 @@ def describe_row(cluster: Cluster, name: str, group: Any) -> dict[str, Any]:
 
 
 def no_such_group(name: str) -> CommandError:
-    """The error for a group that has neither members nor offsets."""
-    return CommandError(f"there is no group {name}", FIXES["GROUP_ID_NOT_FOUND"], name="GROUP_ID_NOT_FOUND")
+    """The error for a group that has neither members nor offsets, as far as this user may see."""
+    fix = f"{FIXES['GROUP_ID_NOT_FOUND']}; one that this user may not describe is hidden"
+    return CommandError(f"there is no group {name}", fix, name="GROUP_ID_NOT_FOUND")
 
 
 def _member(member: Any) -> dict[str, Any]:
@@ -442,7 +443,8 @@ def _obstacle(listed: Mapping[str, Any], name: str) -> CommandError | None:
     if name not in listed:
         return no_such_group(name)
     state = state_name(listed[name])
-    return None if state == "Empty" else CommandError(f"the group has members ({state})", FIXES["NON_EMPTY_GROUP"])
+    cause, name = f"the group has members ({state})", "NON_EMPTY_GROUP"
+    return None if state == "Empty" else CommandError(cause, FIXES[name], name=name)
 
 
 def _status(name: str, done: str, failures: Failures, error: CommandError | None) -> Row:

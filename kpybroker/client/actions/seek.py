@@ -113,7 +113,8 @@ def require_empty(cluster: Cluster, group: str, failures: Failures) -> None:
     if state_name(found[group]) not in ("Empty", "Dead"):
         names = ", ".join(f"{member.client_id} at {member.host.lstrip('/')}" for member in members[:5])
         more = f" and {len(members) - 5} more" if len(members) > 5 else ""
-        raise CommandError(f"group {group} has members: {names or 'joining now'}{more}", FIXES["NON_EMPTY_GROUP"])
+        cause = f"group {group} has members: {names or 'joining now'}{more}"
+        raise CommandError(cause, FIXES["NON_EMPTY_GROUP"], name="NON_EMPTY_GROUP")
 
 
 def make_coordinator(cluster: Cluster, group: str) -> None:

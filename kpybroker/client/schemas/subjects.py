@@ -17,6 +17,11 @@ UNPROCESSABLE: Final = 422
 CONFLICT: Final = 409
 DENIED: Final = frozenset((http.UNAUTHORIZED, http.FORBIDDEN))
 KINDS: Final = ("AVRO", "JSON", "PROTOBUF")
+LEVELS: Final = (
+    *("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE"),
+    *("FULL", "FULL_TRANSITIVE"),
+)
+"""Which versions a new one must be compatible with, and in which direction."""
 
 
 class Reference(NamedTuple):
@@ -94,6 +99,26 @@ class Subjects:
         found = self._ask("GET", f"/config/{quote(subject, safe='')}?defaultToGlobal=true", dict)
         return str(found.get("compatibilityLevel") or found.get("compatibility") or "")
 
+    def own_level(self, subject: str) -> str | None:
+        """The compatibility that was set for this subject; None where that of all subjects is used. Raises
+        CommandError.
+        """
+        try:
+            found = self._ask("GET", f"/config/{quote(subject, safe='')}", dict)
+        except RegistryError as error:
+            if error.code // 100 == http.NOT_FOUND:
+                return None
+            raise
+        return str(found.get("compatibilityLevel") or found.get("compatibility") or "") or None
+
+    def set_level(self, subject: str, level: str | None) -> None:
+        """Set the subject's own compatibility, or with None use that of all subjects. Raises CommandError."""
+        path = f"/config/{quote(subject, safe='')}"
+        if level is None:
+            self._ask("DELETE", path, (str, dict))
+        else:
+            self._ask("PUT", path, dict, {"compatibility": level})
+
     def number_of(self, subject: str, new: New) -> int | None:
         """The version that has this schema already; None for none. Raises CommandError."""
         try:
@@ -128,7 +153,7 @@ class Subjects:
         query = "?permanent=true" if permanent else ""
         self._ask("DELETE", f"{_path(subject)}/versions/{number}{query}", int)
 
-    def _ask(self, method: str, path: str, kind: type, body: dict[str, Any] | None = None) -> Any:
+    def _ask(self, method: str, path: str, kind: type | tuple[type, ...], body: dict[str, Any] | None = None) -> Any:
         """The JSON of a response, which is of this kind. Raises CommandError."""
         status, found = http.exchange(self._client, method, self.url + path, BOUNDS, body)
         if status == http.OK and isinstance(found, kind):

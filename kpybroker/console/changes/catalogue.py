@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kpybroker.console.changes import configs, offsets, placement, schemas, security, topics, transactions
+from kpybroker.console.changes import configs, groups, offsets, placement, schemas, security, topics, transactions
 from kpybroker.console.changes.change import Change
 from kpybroker.console.changes.connect import configs as connectors
 from kpybroker.console.changes.connect import states
@@ -17,8 +17,8 @@ CHANGES: Final[Mapping[str, Change]] = {
         configs.CONFIG,
         *(placement.ELECT, placement.ELECT_UNCLEAN, placement.MOVE, placement.CANCEL, placement.END_THROTTLE),
         *(transactions.ABORT, transactions.ABORT_HANGING),
-        *(offsets.OFFSETS, offsets.DELETE_GROUP),
-        *(schemas.REGISTER, schemas.DELETE),
+        *(offsets.OFFSETS, groups.MOVE, groups.FORGET, groups.DELETE),
+        *(schemas.REGISTER, schemas.LEVEL, schemas.DELETE),
         *(connectors.CREATE, connectors.CONFIGURE, states.RESTART, states.RESTART_TASK),
         *(states.PAUSE, states.RESUME, states.STOP, states.DELETE, states.RESET_OFFSETS),
         *(security.CREATE_ACL, security.DELETE_ACL),

@@ -6,7 +6,8 @@
 - `perform` gets the rows of the preview as they were shown, and returns them with what became of them.
 - Before that the plan is made again, and `same` names what must be as it was shown: else nothing is done.
 - `more_fields` are those of a plugin: their names begin with `config.`, or with `secret.` for what is asked last.
-- `typed_again` names a field whose value is typed again before it is done: for what cannot be undone.
+- `missing` returns why the cluster cannot do it at all; empty where it can. The form's button is off then.
+- `typed_again` names fields; the value of the first that has one is typed again before it is done: for what deletes.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ DIGITS_MAX: Final = 18
 OF_PLUGIN: Final = "config."
 SECRET_OF_PLUGIN: Final = "secret."
 """What the names of fields begin with that a plugin has: its keys, and those of them that are secrets."""
+REFUSED: Final = "AUTHORIZATION_FAILED"
+"""The end of the names of Kafka's errors that are about rights, and so about no field."""
 
 
 class Field(NamedTuple):
@@ -89,6 +92,10 @@ def _none(_: Ask) -> Sequence[Key]:
     return ()
 
 
+def _can(_: Ask) -> str:
+    return ""
+
+
 class Change(NamedTuple):
     """One kind of change. `title`, `button` and `back` have the fields' names in braces."""
 
@@ -106,7 +113,7 @@ class Change(NamedTuple):
     back: Callable[[Values], str]
     """The page that shows what was changed."""
     same: Sequence[str] = ()
-    typed_again: str = ""
+    typed_again: Sequence[str] = ()
     blame: Mapping[str, str] = {}
     note: str = ""
     curl: Callable[[Values], Sequence[tuple[str, str, str]]] | None = None
@@ -117,6 +124,7 @@ class Change(NamedTuple):
     """Values for fields that are empty when the form is first shown."""
     keys: Callable[[Ask], Sequence[Key]] = _none
     """Keys that the form's reader may look up."""
+    missing: Callable[[Ask], str] = _can
     calls: Callable[[Values, Rows], Sequence[Call]] | None = None
     """In place of a command, what Kafka Connect is asked for to do what the rows of a preview say."""
     more_fields: Callable[[Ask], Sequence[Field]] | None = None
@@ -149,8 +157,14 @@ class Change(NamedTuple):
             if one.kind == "choice" and values[one.name] not in one.choices:
                 raise InField(one.name, usage(f"{values[one.name][:50]!r} is no choice", f"one of {_list(one)}"))
 
+    def name_again(self, values: Values) -> str:
+        """What must be typed again before it is done; empty for nothing."""
+        return next((values[name] for name in self.typed_again if values[name]), "")
+
     def fields_of(self, error: CommandError) -> Mapping[str, str]:
         """The fields that an error is about, with what is wrong and what to do; empty for none."""
+        if error.name.endswith(REFUSED):
+            return {}
         if isinstance(error, InFields):
             return error.fields
         field = error.field if isinstance(error, InField) else self.blame.get(error.name, "")

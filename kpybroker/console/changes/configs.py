@@ -13,7 +13,8 @@ from kpybroker.client.actions.resources import Change as KeyChange
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.connect.properties import is_secret
 from kpybroker.client.connect.raw_configs import TYPES, RawEntry
-from kpybroker.console.changes.change import Ask, Change, Command, Field, InField, Key, Rows, Values
+from kpybroker.console.changes.abilities import without_group_settings
+from kpybroker.console.changes.change import Ask, Change, Command, Field, InField, Key, Rows, Values, in_field
 from kpybroker.console.queries.settings import words
 
 KINDS: Final = ("topic", "broker", "group")
@@ -71,8 +72,11 @@ def _plan(ask: Ask) -> Rows:
     kind, name, key = (ask.values[field] for field in ("kind", "name", "key"))
     if ask.values["do"] == SET and is_secret(key):
         raise InField("key", _is_secret(key))
+    _check_broker(ask)
     with ask.cluster.wire() as wire:
-        found = _entry(configs.entries(wire, kind, name), kind, name, key)
+        with in_field("name"):
+            entries = configs.entries(wire, kind, name)
+        found = _entry(entries, kind, name, key)
         row = {"name": name, "key": key, "from": None, "source": None, "to": None, "error": None}
         if found is not None:
             row["from"] = IS_SENSITIVE if found.is_sensitive else found.value
@@ -88,6 +92,16 @@ def _plan(ask: Ask) -> Rows:
         return [{**row, "status": "is so already" if is_same and row["source"] == kind else "would be set"}]
     is_default = row["source"] not in (kind, "cluster-default")
     return [{**row, "to": "the default", "status": "is so already" if is_default else "would be returned"}]
+
+
+def _check_broker(ask: Ask) -> None:
+    name = ask.values["name"]
+    if ask.values["kind"] != "broker" or name == configs.DEFAULT:
+        return
+    known = sorted(ask.cluster.metadata().brokers)
+    if name not in map(str, known):
+        fix = f"one of {', '.join(map(str, known))}; {configs.DEFAULT} for all of them"
+        raise InField("name", usage(f"there is no broker {name[:50]}", fix))
 
 
 def _is_secret(key: str) -> CommandError:
@@ -141,6 +155,11 @@ def _back(values: Values) -> str:
     return f"/topics/{name}/configuration"
 
 
+def _missing(ask: Ask) -> str:
+    name = ask.values["name"]
+    return without_group_settings(ask.cluster, name) if ask.values["kind"] == "group" and name else ""
+
+
 CONFIG: Final = Change(
     "config",
     "Change a setting of {kind} {name}",
@@ -169,4 +188,5 @@ CONFIG: Final = Change(
     blame={"INVALID_CONFIG": "value", "UNKNOWN_TOPIC_OR_PARTITION": "name", "INVALID_REQUEST": "value"},
     note="The broker has checked the value.",
     keys=keys_of,
+    missing=_missing,
 )

@@ -1,17 +1,17 @@
-"""The committed offsets of a group, partition by partition; and groups deleted."""
+"""The committed offsets of a group, or the start offsets of a share group, partition by partition."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote
 
-from kpybroker.client.actions import groups as actions
 from kpybroker.client.actions import seek
 from kpybroker.client.actions.partitions import Place, bounds
+from kpybroker.client.actions.queues import groups as queues
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.records.offsets import Bounds
-from kpybroker.console.changes.change import Ask, Change, Field, InField, Raising, Rows, Values, in_field, lines
+from kpybroker.console.changes.change import Ask, Change, Field, InField, Rows, Values, in_field, lines
+from kpybroker.console.changes.groups import GROUP, OF_GROUP, page_of
 from kpybroker.console.queries import groups
 
 
@@ -32,24 +32,23 @@ def _plan(ask: Ask) -> Rows:
         wanted = seek.parse_offsets(_text(ask.values), "offsets")
         if not wanted:
             raise usage("there is no line", "write TOPIC PARTITION OFFSET in a line")
-    try:
-        groups.require_empty(ask.cluster, group)
-    except CommandError as error:
-        raise InField("group", error) from None
+    groups.require_empty(ask.cluster, group)
+    is_shared = queues.is_share_group(ask.cluster, group)
     now = seek.current(ask.cluster, group)
     edges = bounds(ask.cluster, wanted)
-    return [_row(place, now.get(place), offset, edges[place]) for place, offset in sorted(wanted.items())]
+    rows = [_row(place, now.get(place), offset, edges[place]) for place, offset in sorted(wanted.items())]
+    return [{**row, "status": seek.status_of(row, is_shared=is_shared)} for row in rows]
 
 
 def _row(place: Place, now: int | None, wanted: int, edges: Bounds | CommandError) -> dict[str, object]:
     where = f"{place[0]}-{place[1]}"
     if isinstance(edges, CommandError):
-        raise InField("offsets", CommandError(f"{where}: {edges.cause}", edges.fix))
+        raise InField("offsets", CommandError(f"{where}: {edges.cause}", edges.fix, name=edges.name))
     if not edges.start <= wanted <= edges.end:
         fix = f"write one from {edges.start} to {edges.end}"
         raise InField("offsets", usage(f"{where} has no offset {wanted}", fix))
     row = {"topic": place[0], "partition": place[1], "from": now, "to": wanted, "lag": edges.end - wanted}
-    return {**row, "status": seek.status_of(row, is_shared=False), "error": None}
+    return {**row, "error": None}
 
 
 def _commit(ask: Ask, rows: Rows) -> Rows:
@@ -63,7 +62,7 @@ OFFSETS: Final = Change(
     "Edit the offsets of group {group}",
     "Commit these offsets",
     (
-        Field("group", "Group", is_required=True),
+        GROUP,
         Field(
             "offsets",
             "Offsets",
@@ -85,42 +84,9 @@ OFFSETS: Final = Change(
     _plan,
     _commit,
     lambda values: (["group", "seek", "--to-file", "-", "--execute"], [values["group"]]),
-    lambda values: f"/group?id={quote(values['group'], safe='')}",
+    page_of,
     same=("topic", "partition", "from"),
-    blame={"GROUP_ID_NOT_FOUND": "group", "NON_EMPTY_GROUP": "group"},
+    blame=OF_GROUP,
     stdin=_text,
     fill=_fill,
-)
-
-
-def _plan_delete(ask: Ask) -> Rows:
-    name = ask.values["group"]
-    try:
-        (row,) = actions.delete_rows(ask.cluster, [name], False, Raising())
-    except CommandError as error:
-        raise InField("group", error) from None
-    offsets = seek.current(ask.cluster, name)
-    return [{**row, "topics": sorted({topic for topic, _ in offsets}), "partitions": len(offsets)}]
-
-
-def _delete(ask: Ask, rows: Rows) -> Rows:
-    (row,) = actions.delete_rows(ask.cluster, [ask.values["group"]], True, Raising())
-    return [{**rows[0], **row}]
-
-
-DELETE_GROUP: Final = Change(
-    "group-delete",
-    "Delete group {group}",
-    "Delete {group}",
-    (Field("group", "Group", is_required=True),),
-    (("Group", "group"), ("Topics", "topics"), ("#Committed partitions", "partitions"), ("Status", "status")),
-    "Delete and Describe on the group",
-    _plan_delete,
-    _delete,
-    lambda values: (["group", "delete", "--execute"], [values["group"]]),
-    lambda _: "/groups",
-    same=("group", "topics", "partitions"),
-    typed_again="group",
-    blame={"GROUP_ID_NOT_FOUND": "group", "NON_EMPTY_GROUP": "group"},
-    note="Its offsets are forgotten: its consumers would begin where auto.offset.reset says.",
 )

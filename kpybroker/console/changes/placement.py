@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from kpybroker.client.actions.placement import asking, elections, moves, plan, throttle
 from kpybroker.client.actions.placement.moves import MoveOptions
+from kpybroker.client.connect.errors import usage
+from kpybroker.console.changes.abilities import ELECTIONS, MOVES, needing
 from kpybroker.console.changes.change import (
     Ask,
     Change,
@@ -75,6 +77,7 @@ ELECT: Final = Change(
     same=(*PLACE, "leader", "replicas"),
     blame=OF_PLACES,
     note="Each partition is led by its first replica again, if that is in sync.",
+    missing=needing(ELECTIONS),
 )
 ELECT_UNCLEAN: Final = Change(
     "elect-unclean",
@@ -88,9 +91,10 @@ ELECT_UNCLEAN: Final = Change(
     lambda values: _elect_command(values, "--unclean"),
     _page,
     same=(*PLACE, "leader", "replicas"),
-    typed_again="places",
+    typed_again=("places",),
     blame=OF_PLACES,
     note="Only of partitions without a leader. What the elected replica does not have is lost.",
+    missing=needing(ELECTIONS),
 )
 
 # --- moves
@@ -105,10 +109,14 @@ def _options(values: Values) -> MoveOptions:
 def _plan_move(ask: Ask) -> Rows:
     options = _options(ask.values)
     with in_field("to"):
-        plan.parse_brokers(options.to)
+        to = plan.parse_brokers(options.to)
     with ask.cluster.wire() as wire:
         with in_field("places"):
             asking.partitions(wire, options.places)
+        brokers = len(to or wire.nodes)
+        if (options.replicas or 0) > brokers:
+            with in_field("replicas"):
+                raise usage(f"there are {brokers} brokers for {options.replicas} replicas", "ask for fewer")
         with in_field("to"):
             return moves.planned_rows(wire, options)
 
@@ -144,6 +152,7 @@ MOVE: Final = Change(
     same=(*PLACE, "from"),
     blame=OF_PLACES,
     note="What is there already stays. Replication shows how far the moves are, and cancels them.",
+    missing=needing(MOVES),
 )
 
 
@@ -175,6 +184,7 @@ END_THROTTLE: Final = Change(
     _page,
     same=("kind", "name", "key", "value"),
     note="Topics that still move keep theirs, and so do all brokers while anything moves.",
+    missing=needing(MOVES),
 )
 
 
@@ -204,4 +214,5 @@ CANCEL: Final = Change(
     same=PLACE,
     blame=OF_PLACES,
     note="The partitions stay where they were; what was copied is deleted.",
+    missing=needing(MOVES),
 )

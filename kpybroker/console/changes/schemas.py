@@ -1,4 +1,4 @@
-"""Schemas: a version checked and registered, versions deleted softly and for good."""
+"""Schemas: a version checked and registered, a subject's compatibility set, versions deleted softly and for good."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ def _registry(ask: Ask) -> Subjects:
     if ask.subjects is None:
         raise CommandError("this console knows no schema registry", "start it with --schema-registry URL")
     return ask.subjects
+
+
+def _missing(ask: Ask) -> str:
+    return "" if ask.subjects is not None else "this console knows no schema registry; --schema-registry URL names one"
 
 
 def _page(values: Values) -> str:
@@ -92,7 +96,66 @@ REGISTER: Final = Change(
     note="The registry has checked it against the versions that the subject's compatibility names.",
     curl=_register_curl,
     fill=_fill,
+    missing=_missing,
 )
+
+
+# --- compatibility
+
+AS_ALL: Final = "as all subjects"
+
+
+def _fill_level(ask: Ask) -> Mapping[str, str]:
+    """What the subject has now."""
+    if not ask.values["subject"] or ask.values["level"] != AS_ALL:
+        return {}
+    return {"level": _registry(ask).own_level(ask.values["subject"]) or AS_ALL}
+
+
+def _plan_level(ask: Ask) -> Rows:
+    registry, subject, wanted = _registry(ask), ask.values["subject"], ask.values["level"]
+    try:
+        registry.versions(subject, deleted=True)
+    except subjects.RegistryError as error:
+        raise InField("subject", error) from None
+    own = registry.own_level(subject)
+    is_same = (own or AS_ALL) == wanted
+    row = {"subject": subject, "from": own or f"{registry.level(subject)}, {AS_ALL}", "to": wanted, "error": None}
+    return [{**row, "status": "is so already" if is_same else "would be set"}]
+
+
+def _set_level(ask: Ask, rows: Rows) -> Rows:
+    _registry(ask).set_level(ask.values["subject"], None if ask.values["level"] == AS_ALL else ask.values["level"])
+    return [{**row, "status": "set"} for row in rows]
+
+
+def _level_curl(values: Values) -> Sequence[tuple[str, str, str]]:
+    path = f"/config/{quote(values['subject'], safe='')}"
+    if values["level"] == AS_ALL:
+        return [("DELETE", path, "")]
+    return [("PUT", path, json.dumps({"compatibility": values["level"]}))]
+
+
+LEVEL: Final = Change(
+    "schema-level",
+    "Set the compatibility of {subject}",
+    "Set the compatibility",
+    (SUBJECT, Field("level", "Compatibility", "choice", choices=(AS_ALL, *subjects.LEVELS), default=AS_ALL)),
+    (("Subject", "subject"), ("Now", "from"), ("Then", "to"), ("Status", "status")),
+    "of the registry: to change the compatibility of the subject",
+    _plan_level,
+    _set_level,
+    _no_command,
+    _page,
+    same=("subject", "from"),
+    note="Only versions that are registered from now on are checked by it.",
+    curl=_level_curl,
+    fill=_fill_level,
+    missing=_missing,
+)
+
+
+# --- deleted
 
 
 def _number(values: Values) -> int | None:
@@ -155,7 +218,8 @@ DELETE: Final = Change(
     _no_command,
     lambda _: "/schemas",
     same=("subject", "version"),
-    typed_again="subject",
+    typed_again=("subject",),
     note="What was deleted for good cannot be decoded any more, and does not come back.",
     curl=_delete_curl,
+    missing=_missing,
 )

@@ -8,6 +8,8 @@ from kpybroker.client.actions.security import acls, quotas, users
 from kpybroker.client.actions.security.acls import AclOptions
 from kpybroker.client.actions.security.quotas import EntityOptions
 from kpybroker.client.connect.errors import usage
+from kpybroker.console.changes.abilities import QUOTAS as SERVED_QUOTAS
+from kpybroker.console.changes.abilities import USERS, needing, without_authorizer
 from kpybroker.console.changes.change import (
     Ask,
     Change,
@@ -135,6 +137,7 @@ CREATE_ACL: Final = Change(
     lambda values: _acl_command(values, "create"),
     _access,
     same=ACL_KEYS,
+    missing=lambda ask: without_authorizer(ask.cluster),
 )
 DELETE_ACL: Final = Change(
     "acl-delete",
@@ -148,8 +151,9 @@ DELETE_ACL: Final = Change(
     lambda values: _acl_command(values, "delete"),
     _access,
     same=ACL_KEYS,
-    typed_again="principal",
+    typed_again=("principal",),
     note="Who depends on them may do less from now on, or more if they denied something.",
+    missing=lambda ask: without_authorizer(ask.cluster),
 )
 
 # --- users
@@ -211,6 +215,7 @@ SET_USER: Final = Change(
     ),
     _access,
     same=("user", "mechanism", "status"),
+    missing=needing(USERS),
 )
 
 
@@ -239,8 +244,9 @@ DELETE_USER: Final = Change(
     lambda values: (["user", "delete", "--mechanism", values["mechanism"], "--execute"], [values["user"]]),
     _access,
     same=("user", "mechanism", "iterations"),
-    typed_again="user",
+    typed_again=("user",),
     note="Connections that are open stay; new ones with these credentials are refused.",
+    missing=needing(USERS),
 )
 
 # --- quotas
@@ -323,6 +329,7 @@ SET_QUOTA: Final = Change(
     same=("of", "key", "from"),
     blame=OF_QUOTAS,
     note="The broker has checked the keys. producer_byte_rate and consumer_byte_rate are bytes a second.",
+    missing=needing(SERVED_QUOTAS),
 )
 UNSET_QUOTA: Final = Change(
     "quota-unset",
@@ -336,5 +343,7 @@ UNSET_QUOTA: Final = Change(
     lambda values: (["quota", "unset", *_entity_flags(values)], lines(values, "keys")),
     _access,
     same=("of", "key", "from"),
+    typed_again=("user", "client_id", "ip"),
     blame=OF_QUOTAS,
+    missing=needing(SERVED_QUOTAS),
 )

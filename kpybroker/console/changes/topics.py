@@ -24,7 +24,7 @@ from kpybroker.console.changes.change import (
     lines,
     number,
 )
-from kpybroker.console.queries.topics import find
+from kpybroker.console.queries.topics import NoTopic, find
 
 REPLICAS_MAX: Final = 32767
 TOPIC: Final = Field("topic", "Topic", is_required=True)
@@ -55,7 +55,7 @@ def existing(ask: Ask) -> None:
     """Raises CommandError for a topic that does not exist."""
     try:
         find(ask.cluster, ask.values["topic"])
-    except CommandError as error:
+    except NoTopic as error:
         raise InField("topic", error) from None
 
 
@@ -223,7 +223,7 @@ TRIM: Final = Change(
     ),
     page_of,
     same=("topic", "partition", "from"),
-    typed_again="topic",
+    typed_again=("topic",),
     blame=OF_TOPIC,
     note="Exactly these offsets are deleted, whatever is written in between. They do not come back.",
 )
@@ -263,7 +263,7 @@ DELETE: Final = Change(
     lambda values: (["topic", "delete", "--execute"], [values["topic"]]),
     lambda _: "/topics",
     same=("topic", "id"),
-    typed_again="topic",
+    typed_again=("topic",),
     blame=OF_TOPIC,
     note="The topic is deleted with all its records, and they do not come back.",
 )

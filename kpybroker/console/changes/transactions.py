@@ -8,6 +8,7 @@ from urllib.parse import quote
 from kpybroker.client.actions import transactions
 from kpybroker.client.actions.transactions import AbortOptions
 from kpybroker.client.show.cells import moment
+from kpybroker.console.changes.abilities import PRODUCERS, TRANSACTIONS, needing
 from kpybroker.console.changes.change import Ask, Change, Field, Raising, Rows, Values, given, number
 
 OFFSET_MAX: Final = 2**63 - 1
@@ -41,9 +42,10 @@ ABORT: Final = Change(
     lambda values: (["transaction", "abort", "--execute"], [values["id"]]),
     lambda values: f"/transactions?q={quote(values['id'], safe='')}",
     same=("transactional_id", "producer_id", "producer_epoch", "state"),
-    typed_again="id",
+    typed_again=("id",),
     blame={"TRANSACTIONAL_ID_NOT_FOUND": "id"},
     note="Its producer is fenced: its next request fails, and what it has written in the transaction is not read.",
+    missing=needing(TRANSACTIONS),
 )
 
 
@@ -96,7 +98,8 @@ ABORT_HANGING: Final = Change(
     ),
     _hanging_page,
     same=("topic", "partition", "start_offset", "producer_id", "producer_epoch"),
-    typed_again="topic",
+    typed_again=("topic",),
     blame={"UNKNOWN_TOPIC_OR_PARTITION": "topic"},
     note="A marker is written into the partition. Do this only for a transaction that no coordinator knows.",
+    missing=needing(PRODUCERS),
 )

@@ -24,7 +24,7 @@ from kpybroker.console.changes.catalogue import CHANGES
 from kpybroker.console.changes.change import OF_PLUGIN, WOULD, Ask, Change, Field, InField, InFields, Key, Rows
 from kpybroker.console.web.context import Asked as Typed
 from kpybroker.console.web.context import console_of, render
-from kpybroker.console.web.forms import read_change, status_of
+from kpybroker.console.web.forms import is_refused, read_change, status_of
 from kpybroker.console.web.live import CLUSTER, CONNECT, Asked, Notes
 
 logger = logging.getLogger("kpybroker.console.changes")
@@ -84,7 +84,9 @@ async def _filled(request: Request, change: Change, values: Mapping[str, str]) -
         if change.more_fields is None:
             return Previewed(values)  # the preview says why
         return Previewed(values, error=error, status=_status(change, error))
-    return Previewed({**found, **{name: value or found.get(name, "") for name, value in values.items()}})
+    typed = request.query_params
+    own = {name: value if typed.get(name) else found.get(name, value) for name, value in values.items()}
+    return Previewed({**found, **own})
 
 
 def _asked(change: Change) -> Asked:
@@ -104,6 +106,8 @@ async def _preview(request: Request, change: Change, values: Mapping[str, str]) 
 
 
 def _status(change: Change, error: CommandError) -> int:
+    if is_refused(error):
+        return 403
     return 409 if isinstance(error, Changed) else 400 if change.fields_of(error) else status_of(error)
 
 
@@ -140,8 +144,9 @@ def _check_end(change: Change, values: Mapping[str, str], fields: Mapping[str, s
     for one in change.fields:
         if one.kind == "secret" and one.is_required and not values[one.name]:
             raise InField(one.name, usage(f"{one.label} is missing", "fill it in"))
-    if change.typed_again and fields.get(AGAIN, "") != values[change.typed_again]:
-        cause = f"the name that was typed again is not {values[change.typed_again]}"
+    name = change.name_again(values)
+    if name and fields.get(AGAIN, "") != name:
+        cause = f"the name that was typed again is not {name}"
         raise InField(AGAIN, usage(cause, "type the name of what is deleted, exactly; nothing was done"))
 
 
@@ -187,7 +192,7 @@ async def _page(request: Request, change: Change, found: Previewed) -> Response:
     console, values = console_of(request), found.values
     plan = json.dumps(found.rows) if found.rows is not None else ""
     signature = console.sign(request.state.session, _signed(change, values, {"plan": plan}))
-    keys = [] if found.is_done else await _keys(request, change, values)
+    keys, missing = ([], "") if found.is_done else await _looked_up(request, change, values)
     fields = [*change.fields, *await _more_fields(request, change, found)]
     filled = {name: value or "..." for name, value in values.items()}
     title = change.title.format_map(filled) if any(values.values()) else _untitled(change.title)
@@ -212,8 +217,10 @@ async def _page(request: Request, change: Change, found: Previewed) -> Response:
         "button": change.button.format_map(filled),
         "back": change.back(values) if any(values.values()) else "/",
         "keys": keys,
+        "missing": missing,
         "needs": change.needs,
         "again": AGAIN,
+        "name_again": change.name_again(values),
     }
     return render(request, "change.html", status=found.status, title=title, **context)
 
@@ -254,14 +261,18 @@ def _untitled(title: str) -> str:
     return re.sub(r" \{(\w+)\}", r" a \1", title)
 
 
-async def _keys(request: Request, change: Change, values: Mapping[str, str]) -> list[Key]:
-    """The keys that the form's reader may look up; none where the cluster does not say."""
+async def _looked_up(request: Request, change: Change, values: Mapping[str, str]) -> tuple[list[Key], str]:
+    """The keys that the form's reader may look up, and why the cluster cannot do this at all; nothing where the cluster
+    does not say.
+    """
 
-    def ask(cluster: Cluster, failures: Failures) -> list[Key]:
-        return list(change.keys(_ask(request, values, cluster, failures)))
+    def ask(cluster: Cluster, failures: Failures) -> tuple[list[Key], str]:
+        asked = _ask(request, values, cluster, failures)
+        missing = change.missing(asked)
+        return [] if missing else list(change.keys(asked)), missing
 
     try:
         found, _ = await console_of(request).live.ask(ask)
     except CommandError:
-        return []
+        return [], ""
     return found

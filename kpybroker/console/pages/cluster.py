@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, Response
 
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures
+from kpybroker.console.changes.abilities import QUOTAS, USERS, unserved, without_authorizer
 from kpybroker.console.queries import access as access_queries
 from kpybroker.console.queries import settings, storage
 from kpybroker.console.queries import transactions as transaction_queries
@@ -84,8 +85,10 @@ async def transactions(request: Request) -> Response:
     """`/transactions`, with `topic=` the producers of one topic, with `hanging=1` those that no coordinator knows."""
     query = dict(request.query_params)
     text, number, topic = query.get("q", ""), whole_number(query, "page", 1, 1, 10**6), query.get("topic", "").strip()
-    live = console_of(request).live
-    found, notes = await live.ask(lambda cluster, failed: transaction_queries.listed(cluster, text, number, failed))
+    live, sort = console_of(request).live, query.get("sort") or transaction_queries.COLUMNS[0]
+    found, notes = await live.ask(
+        lambda cluster, failed: transaction_queries.listed(cluster, text, number, failed, sort)
+    )
     producers = None
     if topic:
         producers, more = await live.ask(lambda cluster, failed: transaction_queries.producers(cluster, topic, failed))
@@ -95,14 +98,25 @@ async def transactions(request: Request) -> Response:
         hanging, more = await live.ask(transaction_queries.hanging)
         notes.items += more.items
     context: dict[str, Any] = {"found": found, "text": text, "topic": topic, "producers": producers}
-    context["hanging"] = hanging
+    context |= {"hanging": hanging, "sort": sort}
     return render(request, "transactions.html", title="Transactions", notes=notes, **context)
 
 
 async def access(request: Request) -> Response:
     """`/access`: ACLs, users, quotas."""
-    found, notes = await console_of(request).live.ask(access_queries.access)
-    return render(request, "access.html", title="Access", found=found, notes=notes)
+    (found, without), notes = await console_of(request).live.ask(
+        lambda cluster, failures: (access_queries.access(cluster, failures), _without(cluster))
+    )
+    return render(request, "access.html", title="Access", found=found, without=without, notes=notes)
+
+
+def _without(cluster: Cluster) -> dict[str, str]:
+    """Why ACLs, users and quotas cannot be changed; empty texts where they can."""
+    return {
+        "acls": without_authorizer(cluster),
+        "users": unserved(cluster, USERS),
+        "quotas": unserved(cluster, QUOTAS),
+    }
 
 
 async def state(request: Request) -> Response:

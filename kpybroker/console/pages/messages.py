@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import Failures, usage
@@ -20,7 +20,17 @@ from kpybroker.console.queries.filters import Accepts, Filters, compiled
 from kpybroker.console.queries.messages import Cursor, Reading, Selection
 from kpybroker.console.queries.records import downloads
 from kpybroker.console.queries.records.cursors import read_cursor, write_cursor
-from kpybroker.console.queries.records.listing import Read, is_descending, placed, read, scan_of, summary
+from kpybroker.console.queries.records.listing import (
+    NEXT,
+    PREVIOUS,
+    Read,
+    is_descending,
+    neighbour,
+    placed,
+    read,
+    scan_of,
+    summary,
+)
 from kpybroker.console.web.context import Console, console_of, render
 from kpybroker.console.web.follow import Following, Shown
 from kpybroker.console.web.follow import follow as following
@@ -178,7 +188,14 @@ def _row_html(console: Console, topic: str, decoder: str, record: Record) -> str
 
 
 async def one(request: Request) -> Response:
-    """`/topics/{name}/messages/{partition}/{offset}`"""
+    """`/topics/{name}/messages/{partition}/{offset}`; with `go=` the one before or after it in its partition."""
+    go, edge = request.query_params.get("go", ""), ""
+    if go in (PREVIOUS, NEXT):
+        found = await _neighbour(request, go)
+        if found is not None:
+            path = f"/topics/{quote(str(found.topic), safe='')}/messages/{found.partition}/{found.offset}"
+            return RedirectResponse(path, 303)
+        edge = f"There is no message {'before' if go == PREVIOUS else 'after'} this one in its partition."
     console, record = console_of(request), await _one(request)
     known = decoders(console.registry)
     decoder = request.query_params.get("as", "auto")
@@ -199,7 +216,16 @@ async def one(request: Request) -> Response:
         headers=[(header_key(key, WHOLE), decoded(data, WHOLE // 16)) for key, data in record.headers],
         decoders=list(known),
         decoder=decoder,
+        edge=edge,
     )
+
+
+async def _neighbour(request: Request, go: str) -> Record | None:
+    name, partition, offset = (request.path_params[key] for key in ("name", "partition", "offset"))
+    found, _ = await console_of(request).live.ask(
+        lambda cluster, failures: neighbour(cluster, name, (partition, offset), go, failures)
+    )
+    return found
 
 
 async def raw(request: Request) -> Response:

@@ -24,9 +24,7 @@ def _of_messages(request: Request) -> dict[str, Any]:
 _FORMS: Final[Mapping[str, tuple[str, Callable[[Request], Mapping[str, Any]]]]] = {
     "/topics": ("topics", lambda _: {}),
     MESSAGES: ("messages", _of_messages),
-    "/groups": ("groups", lambda _: {"states": groups.STATES, "types": groups.TYPES}),
-    "/group/move": ("move", lambda _: {"targets": groups.TARGETS}),
-    "/group/forget": ("forget", lambda _: {}),
+    "/groups": ("groups", lambda _: {"states": groups.STATES, "types": groups.TYPES, "absent": {}}),
     "/transactions": ("transactions", lambda _: {}),
     "/logs": ("logs", lambda _: {"levels": logs.LEVELS}),
 }

@@ -72,8 +72,4 @@ ROUTES = [
     Route("/groups", groups.listing),
     Route("/group", groups.one),
     Route("/group/lag.json", groups.lag),
-    Route("/group/move", groups.preview, methods=["GET"]),
-    Route("/group/move", groups.move, methods=["POST"]),
-    Route("/group/forget", groups.forget_preview, methods=["GET"]),
-    Route("/group/forget", groups.forget, methods=["POST"]),
 ]

@@ -25,10 +25,14 @@ async def listing(request: Request) -> Response:
         bool(query.get("sizes")),
         query.get("sort") or "name",
     )
-    found, notes = await console.live.ask(lambda cluster, failed: topics.listed(cluster, wanted, failed))
+
+    def rate(name: str) -> float | None:
+        return console.samples.rate(f"topic/{name}")
+
+    found, notes = await console.live.ask(lambda cluster, failed: topics.listed(cluster, wanted, failed, rate))
     for row in found.rows:
         _remember(console, row["name"], row["end"], found.read_at)
-        row["rate"] = console.samples.rate(f"topic/{row['name']}")
+        row["rate"] = rate(row["name"])
     return render(request, "topics.html", title="Topics", found=found, wanted=wanted, notes=notes)
 
 

@@ -1,4 +1,4 @@
-"""Consumer groups: the list, one group, the groups of a topic, and moving a group's offsets.
+"""Consumer groups: the list, one group, the groups of a topic.
 
 Only the groups of the page that is shown are described, and their lag is asked for only when the page wants it.
 """
@@ -14,10 +14,8 @@ from confluent_kafka import TopicPartition
 from kpybroker.client.actions import seek
 from kpybroker.client.actions.groups import (
     coordinator_id,
-    delete_offsets,
     describe_groups,
     describe_row,
-    is_wanted,
     lags_of,
     list_groups,
     no_such_group,
@@ -25,12 +23,12 @@ from kpybroker.client.actions.groups import (
     type_name,
 )
 from kpybroker.client.actions.lag import behind, committed
-from kpybroker.client.actions.partitions import Place, parse_places
+from kpybroker.client.actions.partitions import Place
 from kpybroker.client.actions.queues import groups as queues
-from kpybroker.client.actions.seek import SeekOptions
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, usage
 from kpybroker.client.connect.groups.listing import SHARE, STREAMS
+from kpybroker.client.connect.groups.raw_groups import RawMember
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.console.queries.pages import Page, sorted_by
 from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
@@ -42,7 +40,6 @@ STATES: Final = (
     *("Assigning", "Reconciling", "NotReady", "Dead", "Unknown"),
 )
 TYPES: Final = ("classic", "consumer", SHARE, STREAMS)
-TARGETS: Final = ("start", "end", "offset", "shift", "time")
 
 
 class Filter(NamedTuple):
@@ -72,8 +69,17 @@ class Listed(NamedTuple):
     asked: int | None = None
 
 
-def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
+Trend = Callable[[str], str]
+"""Of a group's lag, as far as the console has seen it: one of TRENDS, or empty."""
+TRENDS: Final = ("falls", "steady", "grows")
+
+
+def listed(cluster: Cluster, wanted: Filter, failures: Failures, trend: Trend = lambda _: "") -> Listed:
     """The groups of one page. Raises CommandError."""
+
+    def grown(name: str) -> int | None:
+        return TRENDS.index(trend(name)) if trend(name) else None
+
     everything = list_groups(cluster, failures)
     names = sorted(
         name
@@ -89,6 +95,7 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
             "group": str,
             "state": lambda one: state_name(everything[one]),
             "type": lambda one: type_name(everything[one]),
+            "trend": grown,
         }
         names = sorted_by(names, wanted.sort, by)
         page = Page.of(len(names), wanted.page)
@@ -97,7 +104,8 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
     rows = _rows(cluster, names[:asked], everything, bool(wanted.lag) or key == "lag", failures)
     if wanted.lag == "only":
         rows = [row for row in rows if row["lag"] or row["unread_partitions"]]
-    rows = sorted_by(rows, wanted.sort, {one: itemgetter(one) for one in COLUMNS})
+    columns: dict[str, Callable[[dict[str, Any]], Any]] = {one: itemgetter(one) for one in COLUMNS}
+    rows = sorted_by(rows, wanted.sort, columns | {"trend": lambda row: grown(row["group"])})
     page = Page.of(len(rows), wanted.page)
     return Listed(rows[page.first : page.last], page, len(everything), asked)
 
@@ -148,9 +156,12 @@ def lag(cluster: Cluster, name: str) -> int:
 
 
 class Readers(NamedTuple):
-    """A row for each group with committed offsets of a topic; `asked` of `total` groups were asked."""
+    """A row for each group with committed offsets of a topic, and for each consumer that has partitions of it now;
+    `asked` of `total` groups were asked.
+    """
 
     rows: list[dict[str, Any]]
+    consumers: list[dict[str, Any]]
     asked: int
     total: int
 
@@ -172,79 +183,40 @@ def readers(cluster: Cluster, name: str, failures: Failures) -> Readers:
         offsets = {(p.topic, p.partition): p.offset for p in result.topic_partitions if not p.error and p.offset >= 0}
         if offsets:
             rows.append({"group": group, "state": state_name(everything[group]), **_behind(offsets, edges)})
-    return Readers(rows, len(names), len(everything))
+    running = [name for name in sorted(everything) if state_name(everything[name]) not in IDLE][:GROUPS_MAX]
+    return Readers(rows, _consumers(cluster, name, running, failures), len(names), len(everything))
+
+
+IDLE: Final = frozenset(("Empty", "Dead"))
+"""Groups in these states have no members."""
+
+
+def _consumers(cluster: Cluster, topic: str, names: Sequence[str], failures: Failures) -> list[dict[str, Any]]:
+    """The members of these groups that have partitions of the topic: their clients, hosts and partitions."""
+    return [
+        {
+            "group": name,
+            "client_id": member.client_id,
+            "host": member.host.lstrip("/"),
+            "partitions": numbers,
+        }
+        for name, group in describe_groups(cluster, names, failures).items()
+        for member in group.members
+        if (numbers := sorted(number for of, number in _assigned(member) if of == topic))
+    ]
+
+
+def _assigned(member: Any) -> Sequence[Place]:
+    if isinstance(member, RawMember):
+        return member.assignment
+    parts = () if member.assignment is None else member.assignment.topic_partitions
+    return [(one.topic, one.partition) for one in parts]
 
 
 def _behind(offsets: Mapping[Place, int], edges: Mapping[Place, Bounds]) -> dict[str, int]:
     lags = [edges[place].end - offset for place, offset in offsets.items() if place in edges]
     unread = sum(place not in offsets and one.end > one.start for place, one in edges.items())
     return {"partitions": len(offsets), "lag": sum(lags), "unread_partitions": unread}
-
-
-# --- move
-
-
-def options(to: str, at: str, topics: str) -> SeekOptions:
-    """What the form asks for. Raises CommandError."""
-    if to not in TARGETS:
-        raise usage(f"{to[:50]!r} is no place to move to", f"one of {', '.join(TARGETS)}")
-    text = {"start": "start", "end": "end", "offset": at, "shift": at, "time": f"@{at.removeprefix('@')}"}[to].strip()
-    if to == "offset" and not (text.isascii() and text.isdigit()):
-        raise usage(f"{text[:50]!r} is no offset", "write a number such as 120; a shift is +5 or -5")
-    if to == "shift" and not seek.SHIFT.fullmatch(text):
-        raise usage(f"{text[:50]!r} is no shift", "write +5 or -5")
-    wanted = SeekOptions(text, topics=[topics] if topics.strip() else [])
-    seek.check_options(wanted)
-    return wanted
-
-
-def preview(cluster: Cluster, group: str, wanted: SeekOptions, failures: Failures) -> list[dict[str, Any]]:
-    """From where to where each partition would move. Raises CommandError, also for a group with members."""
-    require_empty(cluster, group)
-    return seek.preview(cluster, group, wanted, failures)
-
-
-def move(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> list[dict[str, Any]]:
-    """Commit exactly what a preview showed. Raises CommandError where the group has moved since."""
-    require_empty(cluster, group)
-    now = seek.current(cluster, group)
-    for row in rows:
-        if now.get((row["topic"], row["partition"])) != row["from"]:
-            where = f"{row['topic']}-{row['partition']}"
-            raise CommandError(f"{where} was committed since the preview", "look at the preview again")
-    is_shared = queues.is_share_group(cluster, group)
-    moved = [{**row, "status": seek.status_of(row, is_shared=is_shared), "error": None} for row in rows]
-    seek.commit(cluster, group, moved, failures)
-    return moved
-
-
-# --- forget
-
-
-def committed_rows(cluster: Cluster, group: str, topics: str) -> list[dict[str, Any]]:
-    """The committed offsets of the topics and partitions, or all of them for an empty text. Raises CommandError."""
-    if queues.is_share_group(cluster, group):
-        fix = f"kpybroker group offset-delete {group} -t TOPIC forgets what the group knows of a topic"
-        raise CommandError(f"{group} is a share group: it has start offsets, and commits none", fix)
-    wanted = parse_places([topics]) if topics.strip() else None
-    return [
-        {"topic": place[0], "partition": place[1], "offset": offset, "status": "would be deleted"}
-        for place, offset in sorted(committed(cluster, group).items())
-        if wanted is None or is_wanted(place, wanted)
-    ]
-
-
-def forget(cluster: Cluster, group: str, rows: Sequence[dict[str, Any]], failures: Failures) -> list[dict[str, Any]]:
-    """Delete exactly the offsets that a preview showed. Raises CommandError where one has moved since."""
-    now = committed(cluster, group)
-    for row in rows:
-        if now.get((row["topic"], row["partition"])) != row["offset"]:
-            where = f"{row['topic']}-{row['partition']}"
-            raise CommandError(f"{where} was committed since the preview", "look at the preview again")
-    deleted = [dict(row) for row in rows]
-    with cluster.wire() as wire:
-        delete_offsets(wire, group, deleted, failures)
-    return deleted
 
 
 def require_empty(cluster: Cluster, group: str) -> None:

@@ -49,7 +49,11 @@ class Listed(NamedTuple):
     """When the end offsets were read, in seconds since 1970."""
 
 
-def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
+Rate = Callable[[str], float | None]
+"""The records a second of a topic, as far as the console has seen them."""
+
+
+def listed(cluster: Cluster, wanted: Filter, failures: Failures, rate: Rate = lambda _: None) -> Listed:
     """The topics of one page, with what is true of all of them. Raises CommandError."""
     metadata = cluster.metadata()
     everything = all_topics(metadata)
@@ -64,7 +68,7 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
             cause = f"these topics have {count} partitions, and of {PLACES_MAX} at most the records are asked for"
             raise usage(cause, "filter by name, or sort by another column")
         offsets = read_offsets(cluster, [p for topic in chosen for p in topic.partitions])
-    chosen = sorted_by(chosen, wanted.sort, _columns(offsets, sizes))
+    chosen = sorted_by(chosen, wanted.sort, _columns(offsets, sizes) | {"rate": lambda topic: rate(topic.name)})
     page = Page.of(len(chosen), wanted.page)
     shown = chosen[page.first : page.last]
     if not by_records:
@@ -90,7 +94,7 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures) -> Listed:
     )
 
 
-def _columns(offsets: Offsets, sizes: Mapping[str, int] | None) -> Mapping[str, Callable[[Topic], Any]]:
+def _columns(offsets: Offsets, sizes: Mapping[str, int] | None) -> dict[str, Callable[[Topic], Any]]:
     """What a list can be sorted by."""
     return {
         "name": lambda topic: topic.name,

@@ -6,12 +6,13 @@ Only the transactions of the page that is shown are described.
 from __future__ import annotations
 
 import time
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from kpybroker.client.actions import transactions
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import Failures, usage
-from kpybroker.console.queries.pages import Page
+from kpybroker.console.queries.pages import Page, sorted_by
 from kpybroker.console.queries.topics import PLACES_MAX, find
 
 Rows = list[dict[str, Any]]
@@ -24,11 +25,18 @@ class Listed(NamedTuple):
     page: Page
 
 
-def listed(cluster: Cluster, text: str, page_number: int, failures: Failures) -> Listed:
-    """The transactions of one page. Raises CommandError."""
+COLUMNS: Final = ("transactional_id", "state", "producer_id", "coordinator")
+"""What coordinators list of each, so that all can be sorted by them."""
+
+
+def listed(cluster: Cluster, text: str, page_number: int, failures: Failures, sort: str = COLUMNS[0]) -> Listed:
+    """The transactions of one page; `sort` is one of COLUMNS, with `-` before it for the largest first. Raises
+    CommandError.
+    """
     with cluster.wire() as wire:
         everything = transactions.list_rows(wire, failures)
         chosen = [row for row in everything if text.lower() in str(row["transactional_id"]).lower()]
+        chosen = sorted_by(chosen, sort, {one: itemgetter(one) for one in COLUMNS})
         page = Page.of(len(chosen), page_number)
         rows = [
             {**row, **transactions.described(wire, str(row["transactional_id"]), failures)}

@@ -1,4 +1,4 @@
-// Following: a button with data-follow names a stream of table rows, and one with data-search one of those that a search
+// A table with data-drawer shows a record next to itself. Following: a button with data-follow names a stream of table rows, and one with data-search one of those that a search
 // finds. A button with data-pause stops charts, and the parts that update themselves. The rest works without this.
 "use strict";
 (() => {
@@ -94,6 +94,53 @@
     start();
   }
 
+  // A record next to the list: what its own page has of it. Previous and Next go along the list, as it is then.
+  function drawer(body) {
+    const dialog = document.getElementById(body.dataset.drawer);
+    const part = (name) => dialog.querySelector(`[data-${name}]`);
+    const steps = [...dialog.querySelectorAll("[data-step]")];
+    let row = null;
+
+    const neighbour = (step) => (step.dataset.step < 0 ? row.previousElementSibling : row.nextElementSibling);
+
+    function mark(next) {
+      row?.removeAttribute("aria-current");
+      row = next;
+      row?.setAttribute("aria-current", "true");
+    }
+
+    async function show(next) {
+      mark(next);
+      const link = row.querySelector("a");
+      const response = await fetch(link.href);
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
+      if (row !== next) return;
+      const found = page.querySelector("#record") || page.querySelector("main [role=alert]");
+      part("record").replaceChildren(document.adoptNode(found));
+      dialog.querySelector("h2").textContent = page.querySelector("h1").textContent.trim();
+      part("page").href = link.href;
+      for (const step of steps) step.disabled = !neighbour(step);
+      if (!dialog.open) dialog.show();
+    }
+
+    function close() {
+      const link = row?.querySelector("a");
+      mark(null);
+      dialog.close();
+      link?.focus();
+    }
+
+    body.addEventListener("click", (event) => {
+      const link = event.target.closest("a");
+      if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+      event.preventDefault();
+      show(link.closest("tr"));
+    });
+    for (const step of steps) step.addEventListener("click", () => show(neighbour(step)));
+    part("close").addEventListener("click", close);
+    dialog.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+  }
+
   // A file's text goes into a text area of the same form, which is sent.
   function into(input) {
     input.closest("label").hidden = false;
@@ -169,7 +216,7 @@
 
   // Pages replace parts of themselves, so what is new is looked for whenever something changes.
   function begin() {
-    for (const [name, work] of [["follow", follow], ["search", search], ["into", into], ["pause", pause]]) {
+    for (const [name, work] of [["follow", follow], ["search", search], ["into", into], ["pause", pause], ["drawer", drawer]]) {
       for (const element of document.querySelectorAll(`[data-${name}]:not([data-begun])`)) {
         element.dataset.begun = "yes";
         work(element);

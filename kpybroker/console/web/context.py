@@ -169,9 +169,8 @@ def render(request: Request, template: str, *, status: int = 200, **context: Any
     options = console.options
     common = {
         "navigation": _navigation(console),
-        "place": console.name,
-        "places": _switch(console, request.url.path),
-        "prefix": console.prefix,
+        "own_cluster": console.name,
+        "all_clusters": _switch(console, request.url.path),
         "own_token": console.sessions.token(request.state.session),
         "look": look_of(request.cookies.get(COOKIE))._asdict(),
         "look_choices": CHOICES,

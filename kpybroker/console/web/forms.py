@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.connect.visible import visible
+from kpybroker.client.schemas.http import FORBIDDEN, UNAUTHORIZED, BadStatus
 from kpybroker.console.queries.connect.rest import NOT_FOUND
 from kpybroker.console.queries.topics import NoTopic
 from kpybroker.console.web.context import console_of
@@ -72,7 +73,14 @@ def status_of(error: CommandError) -> int:
     """400 for the reader's input, 403 for a missing permission, 404 for what is not there, 503 for the cluster."""
     if isinstance(error, NoTopic) or error.name in NOT_THERE:
         return 404
-    return 400 if is_bad_input(error) else 403 if REFUSED in error.cause else 503
+    return 400 if is_bad_input(error) else 403 if is_refused(error) else 503
+
+
+def is_refused(error: CommandError) -> bool:
+    """Whether a right is missing, of the cluster or of the schema registry."""
+    if isinstance(error, BadStatus):
+        return error.status in (UNAUTHORIZED, FORBIDDEN)
+    return REFUSED in error.cause
 
 
 def is_bad_input(error: CommandError) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-REFUSED: Final = "AUTHORIZATION_FAILED"
+from kpybroker.console.changes.change import REFUSED as REFUSED
 
 _NEEDS: Final = (
     (r"/topics/[^/]+/(messages|follow|download).*", "Describe and Read on the topic"),
@@ -13,8 +13,6 @@ _NEEDS: Final = (
     (r"/topics/[^/]+/configuration", "DescribeConfigs on the topic"),
     (r"/topics/[^/]+/groups", "Describe on the topic and on each group, and for producers Read on the topic"),
     (r"/topics.*", "Describe on each topic, and for sizes Describe on the cluster"),
-    (r"/group/move", "Describe and Read on the group, and Read on its topics"),
-    (r"/group/forget", "Delete on the group, and Read on its topics"),
     (r"/groups?", "Describe on each group, and Describe on its topics"),
     (r"/brokers/[0-9]+", "DescribeConfigs on the cluster"),
     (r"/transactions", "Describe on each transactional id, and Read on the topic"),

@@ -88,9 +88,10 @@ def _check_keys(keys: Mapping[str, str]) -> None:
         return
     from kpybroker.config.keys.registry import BROKER_KEYS
     from kpybroker.config.keys.synonyms import base_key
+    from kpybroker.config.unserved import AUTHORIZER_KEYS
 
     for name in keys:
-        if base_key(name) not in BROKER_KEYS:
+        if base_key(name) not in BROKER_KEYS and name not in AUTHORIZER_KEYS:
             import difflib
 
             near = difflib.get_close_matches(name, BROKER_KEYS, n=1)

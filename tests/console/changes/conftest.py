@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-import shlex
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from starlette.testclient import TestClient
-
-from tests.support.programs.command_line import Result, invoke
 
 HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 COMMAND = re.compile(r'<code class="command">(.*?)</code>', re.DOTALL)
@@ -40,18 +35,3 @@ def command_of(page: str) -> str:
     """The command that a page names."""
     (found,) = COMMAND.findall(page)
     return html.unescape(found)
-
-
-RunCommand = Callable[[str], Result]
-
-
-@pytest.fixture
-def run_command(monkeypatch: pytest.MonkeyPatch) -> RunCommand:
-    """Runs a command as a shell reads it, in this process."""
-
-    def run(text: str) -> Result:
-        program, *arguments = shlex.split(text)
-        assert program == "kpybroker"
-        return invoke(monkeypatch, *arguments)
-
-    return run

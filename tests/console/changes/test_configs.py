@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from kpybroker.testing import Broker
-from tests.console.changes.conftest import RunCommand, command_of, done, previewed
-from tests.console.conftest import MakeClient, rows_of
+from tests.console.changes.conftest import command_of, done, previewed
+from tests.console.conftest import MakeClient, RunCommand, rows_of
 from tests.support.programs.command_line import invoke
 
 

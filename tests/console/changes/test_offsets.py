@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from kpybroker.testing import Broker
-from tests.console.changes.conftest import RunCommand, command_of, done, fields_of, previewed
-from tests.console.conftest import MakeClient, rows_of
+from tests.console.changes.conftest import command_of, done, fields_of, previewed
+from tests.console.conftest import MakeClient, RunCommand, rows_of
 
 
 @pytest.fixture

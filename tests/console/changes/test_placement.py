@@ -9,8 +9,8 @@ import uuid
 import pytest
 
 from kpybroker.testing import Broker
-from tests.console.changes.conftest import RunCommand, command_of, done, previewed
-from tests.console.conftest import MakeClient, rows_of
+from tests.console.changes.conftest import command_of, done, previewed
+from tests.console.conftest import MakeClient, RunCommand, rows_of
 
 
 def test_nothing_is_to_be_elected_where_first_replicas_lead(client: MakeClient) -> None:

@@ -112,6 +112,31 @@ def test_versions_are_deleted_softly_then_for_good(browser: TestClient, subject:
     assert "not-there" in missing.text
 
 
+def test_the_compatibility_of_a_subject_is_set_and_returned(browser: TestClient, subject: str) -> None:
+    def level() -> str:
+        return facts_of(browser.get("/schema", params={"subject": subject}).text)["Compatibility"]
+
+    done(browser, "schema-register", subject=subject, schema=order(ID))
+    values = {"subject": subject, "level": "FORWARD"}
+    preview = previewed(browser, "schema-level", **values).text
+    assert rows_of(preview, "Preview")[0][1:] == ["BACKWARD, as all subjects", "FORWARD", "would be set"]
+    assert level() == "BACKWARD"
+    assert rows_of(done(browser, "schema-level", **values).text, "Result")[0][-1] == "set"
+    assert level() == "FORWARD"
+    assert "is so already" in previewed(browser, "schema-level", **values).text
+    form = browser.get("/change/schema-level", params={"subject": subject}).text
+    assert '<option value="FORWARD" selected>' in form
+    back = {"subject": subject, "level": "as all subjects"}
+    command = command_of(previewed(browser, "schema-level", **back).text)
+    assert "-X DELETE" in command
+    subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+    assert level() == "BACKWARD"
+    subprocess.run(["sh", "-c", command_of(preview)], check=True, capture_output=True)
+    assert level() == "FORWARD"
+    assert rows_of(done(browser, "schema-level", **back).text, "Result")[0][-1] == "set"
+    assert level() == "BACKWARD"
+
+
 def test_without_a_registry_the_pages_say_how_to_name_one(client: MakeClient) -> None:
     browser = client(allow_changes=True)
     assert "--schema-registry URL" in browser.get("/schemas").text

@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from kpybroker.testing import Broker
-from tests.console.changes.conftest import RunCommand, command_of, done, fields_of, previewed
-from tests.console.conftest import MakeClient, rows_of
+from tests.console.changes.conftest import command_of, done, fields_of, previewed
+from tests.console.conftest import MakeClient, RunCommand, rows_of
 from tests.support.programs.command_line import invoke
 
 
@@ -93,7 +93,9 @@ def test_a_quota_is_set_and_removed(
     assert values_now() == [1000000.0]
     assert "/change/quota-unset?preview=1&amp;keys=producer_byte_rate" in browser.get("/access").text
     gone = previewed(browser, "quota-unset", user=user, keys="producer_byte_rate").text
-    assert done(browser, "quota-unset", user=user, keys="producer_byte_rate").status_code == 200
+    assert done(browser, "quota-unset", user=user, keys="producer_byte_rate").status_code == 400
+    assert values_now() == [1000000.0]
+    assert done(browser, "quota-unset", user, user=user, keys="producer_byte_rate").status_code == 200
     assert values_now() == []
     assert run_command(command_of(page)).code == 0
     assert values_now() == [1000000.0]

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import ConfigResource
 
 from kpybroker.testing import Broker
-from tests.console.changes.conftest import RunCommand, command_of, done, fields_of, previewed
-from tests.console.conftest import MakeClient, rows_of, text_of, token_of
+from tests.console.changes.conftest import command_of, done, fields_of, previewed
+from tests.console.conftest import MakeClient, RunCommand, rows_of, text_of, token_of
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import KafkaException
 
 from kpybroker.testing import Broker
-from tests.console.changes.conftest import RunCommand, command_of, done, previewed
-from tests.console.conftest import MakeClient, rows_of, text_of
+from tests.console.changes.conftest import command_of, done, previewed
+from tests.console.conftest import MakeClient, RunCommand, rows_of, text_of
 
 
 @contextmanager

@@ -84,6 +84,13 @@ def test_the_list_of_groups_has_the_lag_and_its_trend(client: MakeClient, names:
     for before_s in (40, 30, 20, 10):
         samples.add(f"lag/{names[1]}", 0, time.time() - before_s)
     (row,) = rows_of(browser.get("/groups", params={"q": names[1], "lag": "1"}).text, "Groups")
+    for sort, expected in (("-trend", names[1]), ("trend", names[1]), ("-rate", names[0])):
+        path, label = ("/topics", "Topics") if "rate" in sort else ("/groups", "Groups")
+        if "rate" in sort:
+            for at, value in ((20, 0), (0, 50)):
+                samples.add(f"topic/{names[0]}", value, time.time() - at)
+        found = browser.get(path, params={"q": names[1][:-1], "sort": sort}).text
+        assert order(found, label)[0] == expected, "what is not known comes last"
     assert row[5].startswith(("1", "2", "3", "4", "5", "6", "7", "8", "9"))
     assert row[6] == "grows"
 

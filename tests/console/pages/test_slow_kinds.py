@@ -25,7 +25,7 @@ SHARED, STREAMED = "slow-shared", "slow-streamed"
 PATHS = (
     f"/group?id={SHARED}",
     f"/group?id={STREAMED}",
-    f"/group/move?id={SHARED}&to=start",
+    f"/change/group-move?group={SHARED}&to=start&preview=1",
     f"/group/lag.json?id={SHARED}",
     f"/group/lag.json?id={STREAMED}",
     "/groups?q=slow-&lag=1",

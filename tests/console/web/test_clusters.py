@@ -72,7 +72,17 @@ def test_an_address_has_its_cluster(make: MakeConsole) -> None:
 
 PAGES = (
     *("/", "/health", "/topics", "/topics/orders", "/topics/orders/messages", "/topics/orders/configuration"),
-    *("/topics/orders/produce", "/groups", "/transactions", "/replication", "/log-dirs", "/access", "/search?q=orders"),
+    *(
+        "/topics/orders/produce",
+        "/groups",
+        "/group?id=readers",
+        "/topics/orders/groups",
+        "/transactions",
+        "/replication",
+        "/log-dirs",
+        "/access",
+        "/search?q=orders",
+    ),
     *("/schemas", "/compare", "/brokers/0", "/change/topic-create", "/change/config?kind=topic&name=orders"),
     *("/change/topic-delete?topic=orders&preview=1", "/topics/none", "/topics?page=x"),
 )

@@ -8,8 +8,10 @@ from typing import Any, Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kpybroker.client.connect.errors import CommandError, usage
+from kpybroker.client.connect.admin import Cluster
+from kpybroker.client.connect.errors import CommandError, Failures, usage
 from kpybroker.client.schemas.subjects import Subjects, Version, pretty
+from kpybroker.console.queries.outside import schema_uses
 from kpybroker.console.queries.pages import Page
 from kpybroker.console.web.context import console_of, render
 from kpybroker.console.web.forms import whole_number
@@ -17,8 +19,8 @@ from kpybroker.console.web.forms import whole_number
 CONTEXT: Final = 4
 """Lines around what has changed."""
 LINES_MAX: Final = 2000
-SUFFIXES: Final = ("-value", "-key")
-"""Of the subjects of a topic, by the usual strategy."""
+VERSIONS_MAX: Final = 50
+"""Whose ids are looked for in records: the newest."""
 
 
 class Shown(NamedTuple):
@@ -44,7 +46,7 @@ async def listing(request: Request) -> Response:
 
 
 async def one(request: Request) -> Response:
-    """`/schema?subject=&version=&with=`"""
+    """`/schema?subject=&version=&with=`; with `look=1` records are looked into for the topics that use it."""
     console, query = console_of(request), request.query_params
     subject = query.get("subject", "")
     if console.subjects is None or not subject:
@@ -52,10 +54,30 @@ async def one(request: Request) -> Response:
     numbers = [_version(query.get(name, "")) for name in ("version", "with")]
     registry = console.subjects
     found = await console.live.run(lambda: _shown(registry, subject, *numbers))
-    topic = next((subject.removesuffix(end) for end in SUFFIXES if subject.endswith(end)), None)
-    context: dict[str, Any] = {"subject": subject, "found": found, "text": pretty(found.version.text), "topic": topic}
+    topics, notes = await console.live.ask(lambda cluster, failures: _topics(cluster, failures))
+    uses = schema_uses.by_name(subject, schema_uses.record_name(found.version.kind, found.version.text), topics)
+    met = None
+    if query.get("look"):
+        ids = await console.live.run(lambda: _ids(registry, subject, found.numbers))
+        first = [one.topic for one in uses]
+        met, _ = await console.live.ask(lambda cluster, _: schema_uses.met(cluster, first, ids))
+    context: dict[str, Any] = {"subject": subject, "found": found, "text": pretty(found.version.text)}
+    context |= {"uses": uses, "met": met, "each": schema_uses.RECORDS_EACH}
     context["changed"] = None if found.other is None else changed(found.other.text, found.version.text)
-    return render(request, "schema.html", title=f"Schema {subject}", **context)
+    return render(request, "schema.html", title=f"Schema {subject}", notes=notes, **context)
+
+
+def _topics(cluster: Cluster, failures: Failures) -> list[str]:
+    try:
+        return list(cluster.metadata().topics)
+    except CommandError as error:
+        failures.add("the cluster's topics", error)
+        return []
+
+
+def _ids(registry: Subjects, subject: str, numbers: list[int]) -> dict[int, int]:
+    """The versions by their ids."""
+    return {registry.version(subject, number).id: number for number in numbers[-VERSIONS_MAX:]}
 
 
 def _version(text: str) -> int | None:

@@ -113,6 +113,22 @@ def read(cluster: Cluster, wanted: Selection, accepts: Accepts, has_filter: bool
         return result(place, scan, found, wanted)
 
 
+PREVIOUS: Final = "previous"
+NEXT: Final = "next"
+
+
+def neighbour(cluster: Cluster, topic: str, place: tuple[int, int], go: str, failures: Failures) -> Record | None:
+    """The record of the same partition before or after one at a partition and offset; None for none.
+
+    Offsets may have no record. Raises CommandError.
+    """
+    partition, offset = place
+    cut, way = (offset, "older") if go == PREVIOUS else (offset + 1, "newer")
+    wanted = Selection(topic, partitions=str(partition), limit=1, cursor={partition: cut}, way=way)
+    found = read(cluster, wanted, lambda _: True, False, failures).records
+    return found[0] if found else None
+
+
 def result(place: Place, scan: Scan, found: list[Record], wanted: Selection) -> Read:
     """A page of what was found so far."""
     timeline, cut = place.timeline, place.timeline.cut()
