@@ -13,7 +13,7 @@ WORKERS ?= 3
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-cluster bench-failover bench-beside bench-ceiling bench-extras bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-share bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines wide console-hour simulate
+.PHONY: help install run test lint all-tests test-times flaky unit compat-deps compat compat-of-3.9 compat-secure compat-kafka attacks compat-portable compat-pipelines field wheel-test deploy-test ranges test-deps bench bench-start bench-testing bench-growth bench-ten-thousand bench-cluster bench-failover bench-beside bench-ceiling bench-extras bench-assignors bench-groups bench-kafka-4 bench-heartbeats bench-scale bench-loop bench-quotas bench-budget bench-share bench-shortcuts bench-tls bench-metrics soak soak-eos soak-eos-cluster soak-cluster soak-share soak-testing soak-metrics soak-hours soak-schemas mutants replication-matrix power-cuts suites kafka-tests exchange fuzz search demo demo-activity demo-operations demo-ledger demo-logs demo-changes demo-suggestion demo-warehouse demos specs clean compatibility docs bench-hostile bench-pipelines wide console-hour simulate
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
@@ -141,6 +141,9 @@ bench-testing: test-deps  ## what a test pays for its broker, next to real Kafka
 bench: test-deps  ## both brokers' speed into docs/internals/benchmarks: 49 quiet minutes; BENCH=--quick takes 8 and writes nothing
 	$(BIN)/python -m compat_tests.bench.run $(BENCH)
 
+bench-ten-thousand: test-deps  ## 10 000 partitions, topics, groups, transactional ids, ACLs, connections, and a failover, next to Kafka's: 2 hours; BENCH='--only partitions --ours'
+	$(BIN)/python -m compat_tests.bench.ten_thousand.run $(BENCH)
+
 bench-growth: test-deps  ## does the ratio to Kafka hold from 1 to 1 000 partitions and connections, and to 20 GB of log: 12 minutes
 	$(BIN)/python -m compat_tests.bench.growth $(BENCH)
 
@@ -237,6 +240,9 @@ soak-testing: $(VENV)/.test-stamp  ## five hundred brokers of kpybroker.testing 
 
 soak-metrics: $(VENV)/.test-stamp  ## a broker under load with /metrics scraped every second, and its memory must stay flat: 1 hour; SOAK='--minutes 5'
 	$(BIN)/python -m compat_tests.metrics.soak $(SOAK)
+
+soak-hours: test-deps  ## clients of every kind, compaction, retention, restarts, a console and a scraper; memory must stay flat: 8 hours; SOAK='--hours 0.2 --lives 3'
+	$(BIN)/python -m compat_tests.crash.hours.run $(SOAK)
 
 soak-schemas: test-deps  ## ten thousand hostile schemas of the three types next to a client that registers and reads: 10 minutes; SOAK='--texts 500'
 	$(BIN)/python -m compat_tests.registry.hostile.soak $(SOAK)

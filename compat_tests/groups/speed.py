@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
-from kpybroker.cli.garbage import THRESHOLDS, freeze
+from kpybroker.cli.interpreter.garbage import THRESHOLDS, freeze
 from kpybroker.core.assignors.by_name import ASSIGNORS
 from kpybroker.core.assignors.values import (
     Assignment,

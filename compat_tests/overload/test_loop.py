@@ -31,7 +31,7 @@ from kpybroker.broker.handlers.records.list_offsets import MAX_TIMESTAMP
 from kpybroker.broker.handlers.streams_groups.streams_group_heartbeat import TOPOLOGY_SIZE_MAX
 from kpybroker.broker.loop.stall import LoopStallGauge
 from kpybroker.broker.requests.served.apis import SERVED
-from kpybroker.cli import garbage
+from kpybroker.cli.interpreter import garbage
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import OffsetRecord, Record, RecordVersions, encode_record
 from kpybroker.core.offsets.values import OffsetAndMetadata

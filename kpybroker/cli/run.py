@@ -19,11 +19,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 from kpybroker import __version__
-from kpybroker.cli import garbage
 from kpybroker.cli.banner import Address, Facts, Node, bootstrap_servers, reachable, ready_json, ready_line, show
 from kpybroker.cli.exit_codes import EXIT_CONFIG, EXIT_FAILED, EXIT_OK, fail
 from kpybroker.cli.health import exposure
 from kpybroker.cli.health.notify import STOPPING, notify, ready
+from kpybroker.cli.interpreter import garbage
 from kpybroker.cli.log_set_up import LogSettingError, apply_settings
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.config.fix import fix_for

@@ -13,12 +13,20 @@ What it deliberately does not do: keep watches or sessions (see `embedded`), or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from kpybroker.core import tree as t
+from kpybroker.core.topic_partition import shared
 from kpybroker.core.tree import Acl, Stat, WatchType, parent_path
+
+SHARED_BYTES_MAX: Final = 128
+"""Of data that many nodes may have in common: the states of partitions, for one."""
+NO_CHILDREN: Final[Mapping[str, None]] = MappingProxyType({})
+"""Of most nodes; a dict of its own costs 64 bytes."""
 
 
 class Access(Protocol):
@@ -50,13 +58,26 @@ class Node:
     )
 
     def __init__(self, data: bytes | None, acl: tuple[Acl, ...], zxid: int, now_ms: int, ephemeral_owner: int) -> None:
-        self.data = data
+        self.data = _kept(data)
         self.acl = acl
         self.czxid = self.mzxid = self.pzxid = zxid
         self.ctime = self.mtime = now_ms
         self.version = self.creates = self.aversion = 0
         self.ephemeral_owner = ephemeral_owner
-        self.children: dict[str, None] = {}
+        self.children: Mapping[str, None] = NO_CHILDREN
+
+    def add_child(self, name: str) -> None:
+        """A node of this name is in this one."""
+        if isinstance(self.children, dict):
+            self.children[name] = None
+        else:
+            self.children = {sys.intern(name): None}
+
+    def remove_child(self, name: str) -> None:
+        """It is not any more. Raises KeyError where there is none of this name."""
+        if not isinstance(self.children, dict):
+            raise KeyError(name)
+        del self.children[name]
 
     def stat(self) -> Stat:
         """The node's Stat, as ZooKeeper returns it."""
@@ -74,6 +95,10 @@ class Node:
             len(self.children),
             self.pzxid,
         )
+
+
+def _kept(data: bytes | None) -> bytes | None:
+    return shared(data) if data is not None and len(data) <= SHARED_BYTES_MAX else data
 
 
 @dataclass(slots=True)
@@ -104,7 +129,7 @@ class Image:
     def add(self, path: str, node: Node) -> None:
         """Add a node as it was saved, parents first. Raises KeyError when the parent is missing."""
         if path != "/":
-            self.nodes[parent_path(path)].children[path[path.rindex("/") + 1 :]] = None
+            self.nodes[parent_path(path)].add_child(path[path.rindex("/") + 1 :])
             self._own(path, node)
         self.nodes[path] = node
 
@@ -211,13 +236,14 @@ class Image:
         parent, name = self.nodes[parent_path(path)], path[path.rindex("/") + 1 :]
         pzxid_before = parent.pzxid
         self.nodes[path] = node
-        parent.children[name] = None
+        parent.add_child(name)
         parent.creates += 1
         parent.pzxid = change.zxid
         self._own(path, node)
 
         def undo() -> None:
-            del self.nodes[path], parent.children[name]
+            del self.nodes[path]
+            parent.remove_child(name)
             parent.creates -= 1
             parent.pzxid = pzxid_before
             self._disown(path, node)
@@ -238,7 +264,8 @@ class Image:
         if node.children:
             raise t.NotEmpty(op.path)
         pzxid_before = parent.pzxid
-        del self.nodes[op.path], parent.children[name]
+        del self.nodes[op.path]
+        parent.remove_child(name)
         parent.pzxid = change.zxid
         self._disown(op.path, node)
 
@@ -272,7 +299,7 @@ class Image:
         _expect_version(node.version, op.version, op.path)
         before = (node.data, node.mzxid, node.mtime, node.version)
         node.data, node.mzxid, node.mtime, node.version = (
-            op.data,
+            _kept(op.data),
             change.zxid,
             change.now_ms,
             node.version + 1,

@@ -286,7 +286,8 @@ _COMPRESSORS: Final[dict[Codec, Callable[[Buffer, int | None], bytearray]]] = {
 }
 
 _STREAM_DECOMPRESSORS: Final[dict[Codec, Callable[[Buffer, bytearray | mmap.mmap], int]]] = {
-    Codec.GZIP: cramjam.gzip.decompress_into,
-    Codec.LZ4: cramjam.lz4.decompress_into,
-    Codec.ZSTD: cramjam.zstd.decompress_into,
+    Codec.GZIP: lambda data, into: int(cramjam.gzip.decompress_into(data, into)),
+    Codec.LZ4: lambda data, into: int(cramjam.lz4.decompress_into(data, into)),
+    Codec.ZSTD: lambda data, into: int(cramjam.zstd.decompress_into(data, into)),
 }
+"""Functions, so that the library is loaded with the first batch that needs it: it is 2 MB."""

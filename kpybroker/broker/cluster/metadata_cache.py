@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -208,7 +209,7 @@ class MetadataCache:
                     partitions.pop(index, None)
                     deleted[topic, index] = None
                 else:
-                    partitions[index] = state
+                    partitions[index] = _lean(state)
                     deleted.pop((topic, index), None)
             for topic, partitions in touched.items():
                 if partitions:
@@ -301,6 +302,19 @@ def _named(topic: UpdateMetadataRequest.UpdateMetadataTopicState) -> list[Partit
     for state in topic.partition_states:
         state.topic_name = topic.topic_name
     return topic.partition_states
+
+
+def _lean(state: PartitionState) -> PartitionState:
+    """The state, its lists shared with other partitions: what is here is never changed."""
+    state.isr = _list_of(tuple(state.isr))
+    state.replicas = _list_of(tuple(state.replicas))
+    state.offline_replicas = _list_of(tuple(state.offline_replicas))
+    return state
+
+
+@lru_cache(maxsize=2048)
+def _list_of(ids: tuple[int, ...]) -> list[int]:
+    return list(ids)
 
 
 def _topic_ids(old: MetadataSnapshot, request: UpdateMetadataRequest) -> tuple[dict[str, bytes], dict[bytes, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kpybroker.broker.loop.steps import Steps, Wait
 from kpybroker.wire.errors import KafkaError
 
@@ -24,12 +26,15 @@ class OffsetWaiters:
     __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        self.waiting: list[OffsetWaiter] = []
+        self.waiting: Collection[OffsetWaiter] = ()
 
     def add(self, offset: int, deadline: float) -> OffsetWaiter:
         """A new waiter for `offset`, until `deadline` on trio's clock."""
         waiter = OffsetWaiter(offset, deadline)
-        self.waiting.append(waiter)
+        if isinstance(self.waiting, list):
+            self.waiting.append(waiter)
+        else:
+            self.waiting = [waiter]
         return waiter
 
     def until(self, offset: int, deadline: float) -> Steps[bool]:
@@ -39,7 +44,7 @@ class OffsetWaiters:
             yield waiter
         finally:
             if not waiter.is_reached and waiter.error is None:
-                self.waiting.remove(waiter)
+                self.waiting = [other for other in self.waiting if other is not waiter] or ()
         if waiter.error is not None:
             raise waiter.error
         return waiter.is_reached
@@ -53,11 +58,11 @@ class OffsetWaiters:
                 waiter.end()
             else:
                 waiting.append(waiter)
-        self.waiting = waiting
+        self.waiting = waiting or ()
 
     def fail(self, error: KafkaError) -> None:
         """End all waits with `error`, because leadership is lost."""
-        waiters, self.waiting = self.waiting, []
+        waiters, self.waiting = self.waiting, ()
         for waiter in waiters:
             waiter.error = error
             waiter.end()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, TURNS_OF, YieldBudget, run_flush
-from kpybroker.broker.maintenance.time_retention import delete_by_read_timestamps
+from kpybroker.broker.maintenance.undecided import undecided
 from kpybroker.broker.requests.log_fields import CURRENT, write_counts
 from kpybroker.core.tree import TreeClosed
 from kpybroker.storage.disk.errors import LogDirError
@@ -96,7 +96,15 @@ async def _clean_logs(host: Host, replicas: Replicas) -> None:
         budget = YieldBudget()
         for removed in host.logs.cleanup_logs(host.clock.time_ms()):
             await budget.spend(SLICE_UNITS if removed else ELEMENT)
-        await delete_by_read_timestamps(host, [log for log in host.logs if log.config.delete])
+        now_ms, waiting = host.clock.time_ms(), []
+        for log in host.logs:
+            await budget.spend()
+            if log.config.delete and undecided(log, now_ms) is not None:
+                waiting.append(log)
+        if waiting:
+            from kpybroker.broker.maintenance.time_retention import delete_by_read_timestamps
+
+            await delete_by_read_timestamps(host, waiting)
         for partition in replicas:
             partition.notify_log_start()
             await budget.spend()
@@ -118,7 +126,7 @@ async def _clean_compacted(host: Host, log_cleaner: Callable[[], LogCleaner]) ->
     if not host.config.get_bool("log.cleaner.enable"):
         return
     while True:
-        if any(log.config.compact for log in host.logs):
+        if host.logs.has_compacted:
             return await log_cleaner().run()
         await host.clock.pause(min(host.config.get_int("log.cleaner.backoff.ms") / 1000, FIRST_LOOK_S))
 

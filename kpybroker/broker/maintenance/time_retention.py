@@ -16,11 +16,11 @@ import trio
 
 from kpybroker.broker.loop.yielding import ELEMENT, SLICE_UNITS, YieldBudget
 from kpybroker.broker.maintenance.cleaner_process import CleanerProcess
+from kpybroker.broker.maintenance.undecided import undecided
 from kpybroker.storage.cleaning.process import IO_ERROR, Failed, encode_job
 from kpybroker.storage.cleaning.timestamps import Timestamps, TimestampsJob
 from kpybroker.storage.disk.errors import LogDirError
-from kpybroker.storage.log.maintenance import guarded, undecided_segment
-from kpybroker.wire.errors import KafkaError
+from kpybroker.storage.log.maintenance import guarded
 
 if TYPE_CHECKING:
     from kpybroker.broker.loop.host import Host
@@ -60,7 +60,7 @@ async def delete_by_read_timestamps(host: Host, logs: Iterable[Log]) -> None:
 async def _read_log(host: Host, process: CleanerProcess, log: Log, end: float) -> None:
     now_ms = host.clock.time_ms()
     was_read = False
-    while (segment := _undecided(log, now_ms)) is not None and trio.current_time() < end:
+    while (segment := undecided(log, now_ms)) is not None and trio.current_time() < end:
         if not await _read(host, process, log, segment):
             return
         was_read = True
@@ -68,16 +68,6 @@ async def _read_log(host: Host, process: CleanerProcess, log: Log, end: float) -
         budget = YieldBudget()
         for removed in host.logs.delete_old_segments(log, now_ms):
             await budget.spend(SLICE_UNITS if removed else ELEMENT)
-
-
-def _undecided(log: Log, now_ms: int) -> LogSegment | None:
-    if log.is_closed or log.cleaning is not None:
-        return None
-    try:
-        return undecided_segment(log, now_ms)
-    except KafkaError as error:  # damaged data
-        logger.error("Cannot read the timestamps of log %s: %s", log, error)
-        return None
 
 
 async def _read(host: Host, process: CleanerProcess, log: Log, segment: LogSegment) -> bool:

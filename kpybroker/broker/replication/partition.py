@@ -6,10 +6,11 @@ All methods run on the loop, without a checkpoint between reading state and appe
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
@@ -19,12 +20,8 @@ from kpybroker.broker.loop.yielding import in_thread, run_flush
 from kpybroker.broker.replication.traffic import TopicTraffic
 from kpybroker.core.leader_and_isr import NO_LEADER
 from kpybroker.core.replication.replica import IsrChange, LeaderState
-from kpybroker.storage.log.append import (
-    CLIENT,
-    COORDINATOR,
-    ProducedBatches,
-    find_duplicate,
-)
+from kpybroker.core.topic_partition import shared
+from kpybroker.storage.log.append import CLIENT, COORDINATOR, ProducedBatches, find_duplicate
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.control import EndTransactionMarker, build_end_transaction_batch
 from kpybroker.wire.records.slow_validation import is_slow_to_validate
@@ -43,6 +40,10 @@ ALL_IN_SYNC = -1
 """acks=all."""
 LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 """Errors for which a response names the partition's current leader (KIP-951)."""
+
+
+NO_SESSIONS: Final[Mapping[Subscriber, FetchKey]] = MappingProxyType({})
+"""Of most partitions; a dict of its own costs 64 bytes."""
 
 
 class PartitionHost(Protocol):
@@ -101,12 +102,12 @@ class Partition:
         self.leader_id = NO_LEADER
         self.leader_epoch = -1
         self.controller_epoch = -1
-        self.replicas: list[int] = []
+        self.replicas: tuple[int, ...] = ()
         self._host = host
         self.offset_waiters = OffsetWaiters()
-        self._log_start_waiters: list[trio.Event] = []
-        self._sessions: dict[Subscriber, FetchKey] = {}
-        self._follower_sessions: dict[Subscriber, FetchKey] = {}
+        self._log_start_waiters: tuple[trio.Event, ...] = ()
+        self._sessions: Mapping[Subscriber, FetchKey] = NO_SESSIONS
+        self._follower_sessions: Mapping[Subscriber, FetchKey] = NO_SESSIONS
         self._flushing: trio.Event | None = None
         self._notified_log_start = -1
         self._unread_bytes = 0
@@ -145,7 +146,7 @@ class Partition:
         assert leader_epoch > self.leader_epoch, f"{self.topic}-{self.index}: {leader_epoch} after {self.leader_epoch}"
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
-        self.replicas = list(replicas)
+        self.replicas = shared(tuple(replicas))
 
     def _resign(self) -> None:
         self.leader = None
@@ -341,11 +342,19 @@ class Partition:
 
     def subscribe(self, session: Subscriber, key: FetchKey) -> None:
         """Mark the session's `key` dirty whenever this partition has something new for it."""
-        (self._follower_sessions if session.is_follower else self._sessions)[session] = key
+        sessions = self._follower_sessions if session.is_follower else self._sessions
+        if isinstance(sessions, dict):
+            sessions[session] = key
+        elif session.is_follower:
+            self._follower_sessions = {session: key}
+        else:
+            self._sessions = {session: key}
 
     def unsubscribe(self, session: Subscriber) -> None:
         """Stop notifying the session."""
-        (self._follower_sessions if session.is_follower else self._sessions).pop(session, None)
+        sessions = self._follower_sessions if session.is_follower else self._sessions
+        if isinstance(sessions, dict):
+            sessions.pop(session, None)
 
     def notify(self, appended_bytes: int) -> None:
         """Mark this partition dirty in all fetch sessions; 0 bytes: they look at once."""
@@ -473,12 +482,12 @@ class Partition:
         """Until every live replica has deleted what is below `offset`. Returns the low watermark."""
         while (low_watermark := self.low_watermark) < offset:
             woken = trio.Event()
-            self._log_start_waiters.append(woken)
+            self._log_start_waiters += (woken,)
             await woken.wait()
         return low_watermark
 
     def _wake_log_start_waiters(self) -> None:
-        waiters, self._log_start_waiters = self._log_start_waiters, []
+        waiters, self._log_start_waiters = self._log_start_waiters, ()
         for woken in waiters:
             woken.set()
 

@@ -237,7 +237,9 @@ class Replicas:
         self._check(state, partition, topic_id)
         self.fetchers.leave((key,))
         if partition.log is None:
-            partition.log = self._log(key, topic_id, is_new=state.is_new)
+            partition.log = log = self._log(key, topic_id, is_new=state.is_new)
+            del self._partitions[key]
+            self._partitions[log.partition] = partition  # of equal keys one is kept
             self.log_dir_moves.resume(partition)
         if topic_id != ZERO_UUID:
             partition.log.assign_topic_id(topic_id)

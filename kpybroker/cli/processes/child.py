@@ -18,9 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kpybroker.cli import garbage, run
+from kpybroker.cli import run
 from kpybroker.cli.banner import Facts, ready_json
 from kpybroker.cli.exit_codes import EXIT_FAILED
+from kpybroker.cli.interpreter import garbage
 from kpybroker.cli.log_set_up import set_up_logging
 from kpybroker.cli.processes.supervision import Order
 from kpybroker.config.broker import BrokerConfig

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kpybroker.client.commands.options import INT32_MAX, client_command, examples, output_option
+from kpybroker.client.commands.options import (
+    INT32_MAX,
+    INT64_MAX,
+    Seconds,
+    client_command,
+    examples,
+    execute_option,
+    output_option,
+)
 from kpybroker.client.show.help import WholeGroup
 
 if TYPE_CHECKING:
@@ -15,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=WholeGroup)
 def cluster() -> None:
-    """The cluster: brokers, health, log directories, API versions."""
+    """The cluster: brokers, health, balance, log directories, API versions."""
 
 
 @cluster.command(
@@ -40,6 +48,36 @@ def health(connection: Connection, output_format: str) -> int:
     from kpybroker.client.show.output import Output
 
     return clusters.health(connection, Output(output_format))
+
+
+@cluster.command(
+    "balance",
+    epilog=examples(
+        "kpybroker cluster balance",
+        "kpybroker cluster balance --seconds 60 --execute",
+        "kpybroker cluster balance --copy --throttle 50000000 --execute",
+    ),
+)
+@click.option("--seconds", type=Seconds(0.1), default=10, show_default=True, help="Measure for so long.")
+@click.option("--copy", "copies", is_flag=True, help="Also to brokers without a replica: their data are copied.")
+@click.option(
+    "--throttle",
+    type=click.IntRange(1, INT64_MAX),
+    metavar="BYTES",
+    help="Copy no more than BYTES a second from or to a broker.",
+)
+@execute_option
+@output_option
+@client_command
+def balance(connection: Connection, output_format: str, **options: Any) -> int:
+    """Show how much is written to what each broker leads, and which leaders would make that even.
+
+    Without --execute it shows what would be changed. How much is read is not known.
+    """
+    from kpybroker.client.actions.placement import balancing
+    from kpybroker.client.show.output import Output
+
+    return balancing.run(connection, balancing.BalanceOptions(**options), Output(output_format))
 
 
 @cluster.command(

@@ -53,7 +53,7 @@ def alter_partition(parts: Parts, event: AlterPartitionReceived) -> Procedure[Al
     updated, conflicts = yield from states.update(wanted, context.epoch, context.epoch_zk_version)
     for partition, result in updated.items():
         if isinstance(result, LeaderAndIsr):
-            context.partition_leadership_info[partition] = LeaderIsrAndControllerEpoch(result, context.epoch)
+            context.set_leadership(partition, LeaderIsrAndControllerEpoch(result, context.epoch))
             results[partition] = result
         else:
             results[partition] = ErrorCode.UNKNOWN_SERVER_ERROR

@@ -18,7 +18,7 @@ from kpybroker.core.controller.model import (
     ReplicaAssignment,
     ReplicaState,
 )
-from kpybroker.core.topic_partition import TopicPartition
+from kpybroker.core.topic_partition import TopicPartition, shared
 from kpybroker.wire.znodes import BrokerRegistration
 
 
@@ -131,7 +131,7 @@ class ControllerContext:
 
     def update_assignment(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """Replace the replicas of one partition, in memory only."""
-        self.partition_assignments.setdefault(partition.topic, {})[partition.partition] = assignment
+        self.partition_assignments.setdefault(partition.topic, {})[partition.partition] = shared(assignment)
 
     def all_partitions(self) -> Iterator[TopicPartition]:
         """Every assigned partition, topic by topic."""
@@ -182,6 +182,10 @@ class ControllerContext:
             self.partitions_being_reassigned.discard(key)
 
     # --- leadership
+
+    def set_leadership(self, partition: TopicPartition, info: LeaderIsrAndControllerEpoch) -> None:
+        """Replace what is known of one partition, in memory only."""
+        self.partition_leadership_info[partition] = shared(info)
 
     def leader_epoch(self, partition: TopicPartition) -> int:
         """The epoch for StopReplica: -2 for a topic that is being deleted, which overrides any epoch (KIP-570)."""

@@ -167,7 +167,7 @@ class PartitionStateMachine:
             if isinstance(result, Exception):
                 yield self._failed(partition, PartitionState.ONLINE, repr(result))
                 continue
-            context.partition_leadership_info[partition] = result
+            context.set_leadership(partition, result)
             batch.add_leader_and_isr(
                 result.leader_and_isr.isr, partition, result, context.assignment(partition), is_new=True
             )
@@ -217,7 +217,7 @@ class PartitionStateMachine:
             results[partition] = result
             if isinstance(result, LeaderAndIsr):
                 leadership = LeaderIsrAndControllerEpoch(result, context.epoch)
-                context.partition_leadership_info[partition] = leadership
+                context.set_leadership(partition, leadership)
                 batch.add_leader_and_isr(
                     chosen[partition].recipients,
                     partition,

@@ -63,7 +63,7 @@ def refresh_leadership(parts: Parts, partitions: Sequence[TopicPartition]) -> Pr
         if isinstance(found, Exception):
             raise found
         if isinstance(found, LeaderIsrAndControllerEpoch):
-            parts.context.partition_leadership_info[partition] = found
+            parts.context.set_leadership(partition, found)
 
 
 def replicas_become_offline(parts: Parts, replicas: Iterable[PartitionAndReplica]) -> Procedure[None]:

@@ -388,7 +388,7 @@ def _raise_leader_epoch(parts: Parts, partition: TopicPartition) -> Procedure[Le
         result = updated.get(partition)
         if isinstance(result, LeaderAndIsr):
             leadership = LeaderIsrAndControllerEpoch(result, context.epoch)
-            context.partition_leadership_info[partition] = leadership
+            context.set_leadership(partition, leadership)
             return leadership
         if result is not None:
             raise result

@@ -211,7 +211,7 @@ class ReplicaStateMachine:
             for partition, result in finished.items():
                 if isinstance(result, LeaderAndIsr):
                     leadership = LeaderIsrAndControllerEpoch(result, self._context.epoch)
-                    self._context.partition_leadership_info[partition] = leadership
+                    self._context.set_leadership(partition, leadership)
                     results[partition] = leadership
                 else:
                     replica = PartitionAndReplica(partition, broker_id)

@@ -40,7 +40,7 @@ class ProducerAppendInfo:
 
     def __init__(
         self,
-        partition: str,
+        partition: object,
         current: ProducerStateEntry,
         origin: AppendOrigin,
         verification: VerificationEntry | None,

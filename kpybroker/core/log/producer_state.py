@@ -13,6 +13,8 @@ until the high watermark passed the marker; the smaller of the two first offsets
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import MappingProxyType
+from typing import Any, cast
 
 from kpybroker.core.log.producer_append import AppendOrigin, ProducerAppendInfo
 from kpybroker.core.log.producer_entries import NO_OFFSET, CompletedTxn, ProducerStateEntry, TxnMetadata
@@ -29,8 +31,12 @@ LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
 PRODUCER_ID_EXPIRATION_MS_DEFAULT = 86_400_000
 
 
+NOTHING = cast("dict[int, Any]", MappingProxyType({}))
+"""What most partitions have of each: it cannot be written, and costs nothing where a dict is 64 bytes."""
+
+
 class ProducerState:
-    """All producers of one partition."""
+    """All producers of one partition, whose name is for texts only."""
 
     __slots__ = (
         "_ongoing",
@@ -42,16 +48,21 @@ class ProducerState:
         "verifications",
     )
 
-    def __init__(self, partition: str, producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT) -> None:
+    def __init__(self, partition: object, producer_id_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS_DEFAULT) -> None:
         self._partition = partition
         self.producer_id_expiration_ms = producer_id_expiration_ms
-        self.producers: dict[int, ProducerStateEntry] = {}
-        self.verifications: dict[int, VerificationEntry] = {}
+        self.producers: dict[int, ProducerStateEntry] = NOTHING
+        self.verifications: dict[int, VerificationEntry] = NOTHING
         # By first offset, smallest first.
-        self._ongoing: dict[int, TxnMetadata] = {}
+        self._ongoing: dict[int, TxnMetadata] = NOTHING
         # By first offset, in the order of their markers.
-        self._unreplicated: dict[int, TxnMetadata] = {}
+        self._unreplicated: dict[int, TxnMetadata] = NOTHING
         self.map_end_offset = 0
+
+    def _put(self, entry: ProducerStateEntry) -> None:
+        if self.producers is NOTHING:
+            self.producers = {}
+        self.producers[entry.producer_id] = entry
 
     @property
     def is_empty(self) -> bool:
@@ -103,7 +114,7 @@ class ProducerState:
         assert producer_id != NO_PRODUCER_ID, "an update without a producer id"
         current = self.producers.get(producer_id)
         if current is None:
-            self.producers[producer_id] = info.updated
+            self._put(info.updated)
         else:
             current.update(info.updated)
         for transaction in info.started_transactions:
@@ -111,6 +122,8 @@ class ProducerState:
 
     def _add_ongoing(self, transaction: TxnMetadata) -> None:
         last = next(reversed(self._ongoing), NO_OFFSET)
+        if self._ongoing is NOTHING:
+            self._ongoing = {}
         self._ongoing[transaction.first_offset] = transaction
         if transaction.first_offset < last:  # several producers in one append, one applied after the other
             self._ongoing = dict(sorted(self._ongoing.items()))
@@ -124,12 +137,15 @@ class ProducerState:
 
     def complete_txn(self, completed: CompletedTxn) -> None:
         """Move an ongoing transaction to the unreplicated ones. Raises ValueError for an unknown one."""
-        transaction = self._ongoing.pop(completed.first_offset, None)
+        transaction = self._ongoing.get(completed.first_offset)
         if transaction is None:
             raise ValueError(
                 f"Attempted to complete transaction {completed} on partition {self._partition} which was not started"
             )
         transaction.last_offset = completed.last_offset
+        del self._ongoing[completed.first_offset]
+        if self._unreplicated is NOTHING:
+            self._unreplicated = {}
         self._unreplicated[completed.first_offset] = transaction
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
@@ -187,7 +203,10 @@ class ProducerState:
             return NO_VERIFICATION
         entry = self.verifications.get(producer_id)
         if entry is None:
-            entry = self.verifications[producer_id] = VerificationEntry(now_ms, sequence, epoch, adds)
+            entry = VerificationEntry(now_ms, sequence, epoch, adds)
+            if self.verifications is NOTHING:
+                self.verifications = {}
+            self.verifications[producer_id] = entry
         entry.maybe_update(sequence, epoch)
         return entry.guard
 
@@ -198,7 +217,8 @@ class ProducerState:
 
     def clear_verification(self, producer_id: int) -> None:
         """The verification has been used or has failed; the next transaction needs another."""
-        self.verifications.pop(producer_id, None)
+        if producer_id in self.verifications:
+            del self.verifications[producer_id]
 
     def is_of_later_transaction(self, producer_id: int, marker_epoch: int) -> bool:
         """Whether what is being verified begins after the transaction of version 2 that a marker of this epoch ends."""
@@ -225,13 +245,11 @@ class ProducerState:
         self.clear()
         for entry in entries:
             if not self.is_expired(entry, now_ms):
-                self.producers[entry.producer_id] = entry
+                self._put(entry)
                 if entry.current_txn_first_offset != NO_OFFSET:
                     self._add_ongoing(TxnMetadata(entry.producer_id, entry.current_txn_first_offset))
         self.map_end_offset = end_offset
 
     def clear(self) -> None:
         """Forget every producer and transaction; the end offset stays."""
-        self.producers.clear()
-        self._ongoing.clear()
-        self._unreplicated.clear()
+        self.producers = self._ongoing = self._unreplicated = NOTHING

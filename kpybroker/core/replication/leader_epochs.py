@@ -13,6 +13,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kpybroker.core.topic_partition import shared
+
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
 
@@ -81,7 +83,7 @@ class LeaderEpochCache:
             return False
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
-        entries.append(EpochEntry(epoch, start_offset))
+        entries.append(shared(EpochEntry(epoch, start_offset)))
         self._changed()
         return True
 

@@ -16,10 +16,12 @@ the time when the session was last used, and is read when the follower falls beh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from enum import Enum
-from typing import NamedTuple, Protocol
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol
 
+from kpybroker.core.topic_partition import shared
 from kpybroker.wire.constants import UNKNOWN_OFFSET
 from kpybroker.wire.errors import ErrorCode
 
@@ -103,6 +105,10 @@ _OVERTAKEN = (
 """Leadership has moved or is about to: the change stays pending until the controller's next LeaderAndIsr."""
 
 
+NO_FOLLOWERS: Final[Mapping[int, FollowerState]] = MappingProxyType({})
+"""Of a leader that is the only replica; a dict of its own costs 64 bytes."""
+
+
 class LeaderState:
     """One partition led by `broker_id` in `leader_epoch`, which began at `epoch_start_offset`.
 
@@ -135,7 +141,7 @@ class LeaderState:
         self.isr: frozenset[int] = frozenset()
         self.maximal_isr = self.isr
         self.pending: IsrChange | None = None
-        self.followers: dict[int, FollowerState] = {}
+        self.followers: Mapping[int, FollowerState] = NO_FOLLOWERS
 
     def take_epoch(
         self, leader_epoch: int, partition_epoch: int, replicas: Iterable[int], isr: Iterable[int], now_ms: int
@@ -148,7 +154,7 @@ class LeaderState:
         self.leader_epoch = leader_epoch
         self._take_isr(isr, partition_epoch)
         self.epoch_start_offset = self.log_end_offset
-        known, self.followers = self.followers, {}
+        known, followers = self.followers, {}
         for replica in replicas:
             if replica == self.broker_id:
                 continue
@@ -160,7 +166,8 @@ class LeaderState:
                 follower.leader_end_at_fetch = self.log_end_offset
                 follower.fetched_ms = follower.caught_up_ms = caught_up_ms
                 follower.contact = None
-            self.followers[replica] = follower
+            followers[replica] = follower
+        self.followers = followers or NO_FOLLOWERS
 
     # --- the high watermark
 
@@ -247,8 +254,8 @@ class LeaderState:
 
     def _take_isr(self, isr: Iterable[int], partition_epoch: int) -> None:
         """Set the committed ISR; no change is pending any more."""
-        self.isr_order = tuple(isr)
-        self.isr = self.maximal_isr = frozenset(self.isr_order)
+        self.isr_order = shared(tuple(isr))
+        self.isr = self.maximal_isr = shared(frozenset(self.isr_order))
         self.partition_epoch = partition_epoch
         self.pending = None
 

@@ -49,7 +49,9 @@ class LogDirectory:
         self._checkpoint_lock = Lock()
         self._captures = 0
         self._written: set[str] = set()
-        self._on_disk: dict[str, tuple[int, Mapping[TopicPartition, int]]] = {}
+        # number of the capture, and by what it is known again; a cleaner's checkpoint without offsets needs no file
+        self._captured: dict[str, int] = {}  # the number of the last capture of each checkpoint
+        self._on_disk = {names.CLEANER_OFFSET_CHECKPOINT: (0, _print_of({}))}
         if make_dirs(files, path):
             logger.info("Log directory %s not found, creating it.", path)
         found = files.stat(files.real_path(path))  # the directory itself may be a link; nothing below it is followed
@@ -98,12 +100,16 @@ class LogDirectory:
         except CorruptCheckpointError as error:
             logger.warning("Cannot read %s, treating it as empty: %s", path, error)
             return {}
-        self._on_disk[name] = 0, offsets
+        if name == names.CLEANER_OFFSET_CHECKPOINT:  # others may not be durable yet: the first job writes them again
+            self._on_disk[name] = 0, _print_of(offsets)
         return offsets
 
-    def offsets_on_disk(self, name: str) -> Mapping[TopicPartition, int]:
-        """The content of an offset checkpoint, as it was last read or written."""
-        return self._on_disk.get(name, (0, {}))[1]
+    def is_on_disk(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Whether an offset checkpoint, as it was last read or written, has just these."""
+        known = self._on_disk.get(name)
+        # A capture that is not written yet, and of other offsets, may come after this look.
+        is_latest = known is not None and known[0] == self._captured.get(name, 0)
+        return known is not None and is_latest and known[1] == _print_of(offsets)
 
     def partition_directories(self) -> list[str]:
         """The names of all subdirectories that may hold a log, sorted. Raises OSError, also for a symbolic link: the
@@ -125,15 +131,15 @@ class LogDirectory:
         """
         path = self.file(name)
         self._captures += 1
-        number = self._captures
+        number = self._captured[name] = self._captures
 
         def write() -> None:
             try:
                 with self._checkpoint_lock:
-                    if number > self._on_disk.get(name, (0, {}))[0]:
+                    if number > self._on_disk.get(name, (0, 0))[0]:
                         replace_file(self._files, path, encode_offsets(offsets))
                         self._written.add(name)
-                        self._on_disk[name] = number, offsets
+                        self._on_disk[name] = number, _print_of(offsets)
             except OSError as error:
                 if not is_disk_full(error):
                     raise LogDirError(self.path, error) from error
@@ -158,6 +164,11 @@ class LogDirectory:
         if lock is not None:
             with contextlib.suppress(OSError):
                 lock.release()
+
+
+def _print_of(offsets: Mapping[TopicPartition, int]) -> int:
+    """By which a checkpoint is known again: the offsets themselves would be 50 bytes a partition for each."""
+    return hash(tuple(offsets.items()))
 
 
 def absolute(files: Files, path: str) -> str:

@@ -34,7 +34,7 @@ from kpybroker.storage.disk.errors import DuplicateLogError, LogDirError, failin
 from kpybroker.storage.disk.files import Files
 from kpybroker.storage.log.flush import FlushJob
 from kpybroker.storage.log.log import Log
-from kpybroker.storage.log.settings import DEFAULT_SETTINGS, LogCheckpoints, LogSettings
+from kpybroker.storage.log.settings import DEFAULT_SETTINGS, LogCheckpoints, LogNotices, LogSettings
 from kpybroker.wire.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafka.log.LogManager")
@@ -58,7 +58,8 @@ class LogManager:
         self._files = files
         self.flush_times = Histogram(0.001)
         """How long flushes took, in milliseconds."""
-        self._settings = settings._replace(flush_times=self.flush_times)
+        self._notices = LogNotices()
+        self._settings = settings._replace(flush_times=self.flush_times, notices=self._notices)
         self._new_id = new_id
         self.dirs = LogDirs(files, log_dirs)
         self.presence = Presence(files)
@@ -176,6 +177,11 @@ class LogManager:
         """The logs of a topic, whose `update_config` a changed configuration needs."""
         return [log for (name, _), log in self._logs.items() if name == topic]
 
+    @property
+    def has_compacted(self) -> bool:
+        """Whether there was ever a log with compaction."""
+        return self._notices.has_compacted
+
     def logs_in(self, log_dir: str) -> dict[TopicPartition, Log]:
         """The logs in one log directory."""
         return {partition: log for partition, log in self._logs.items() if log.log_dir == log_dir}
@@ -216,7 +222,7 @@ class LogManager:
                     f"Can not create log for {key} because log directories {', '.join(self.dirs.offline)} are offline",
                 )
             log = self._create(key, config, now_ms)
-            self._logs[key] = log
+            self._logs[log.partition] = log
         log.assign_topic_id(topic_id)
         return log
 
@@ -386,10 +392,13 @@ class LogManager:
     def deletions_due(self, now_ms: int) -> list[Job]:
         """Jobs for a thread that remove what was marked `file.delete.delay.ms` ago. They raise LogDirError."""
         jobs: list[Job] = []
-        for log in self._all():
-            paths = log.deletions_due(now_ms)
+        deleting = self._notices.deleting
+        for log in list(deleting):
+            paths = [] if log.is_closed else log.deletions_due(now_ms)
             if paths:
                 jobs.append(deletions.unlink_job(self._files, log.log_dir, paths))
+            if log.is_closed or not log.has_deletions:
+                del deleting[log]
         jobs += [deletions.remove_log_job(self._files, path) for path in self._to_delete.take_due(now_ms)]
         return jobs
 
@@ -466,6 +475,6 @@ class LogManager:
         self.presence.check_all(directory, logs)
         is_clean = close_all(self._files, directory.path, logs)
         for name in OFFSET_OF:
-            checkpoint_job(name, [directory], logs)()
+            checkpoint_job(name, [directory], logs, is_last=True)()
         if is_clean:
             directory.write_clean_shutdown_marker(broker_epoch)

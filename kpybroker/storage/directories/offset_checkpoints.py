@@ -30,11 +30,14 @@ OFFSET_OF: dict[str, Callable[[Log], int | None]] = {
 }
 """The offset that each checkpoint keeps of a log; a log with None is left out."""
 
-WRITTEN_WHEN_CHANGED = frozenset({names.CLEANER_OFFSET_CHECKPOINT})
 
+def checkpoint_job(
+    name: str, directories: Collection[LogDirectory], logs: Iterable[Log], *, is_last: bool = False
+) -> Job:
+    """A job for a thread that writes a checkpoint of these directories where it changed. It raises LogDirError.
 
-def checkpoint_job(name: str, directories: Collection[LogDirectory], logs: Iterable[Log]) -> Job:
-    """A job for a thread that writes a checkpoint of these directories. It raises LogDirError."""
+    The last one before a stop is written anyway: an earlier try that a full disk ended may have left half of a file.
+    """
     by_dir: dict[str, dict[TopicPartition, int]] = {directory.path: {} for directory in directories}
     offset_of = OFFSET_OF[name]
     for log in logs:
@@ -44,7 +47,8 @@ def checkpoint_job(name: str, directories: Collection[LogDirectory], logs: Itera
     writers = []
     for directory in directories:
         offsets = by_dir[directory.path]
-        if name not in WRITTEN_WHEN_CHANGED or offsets != directory.offsets_on_disk(name):
+        is_written = is_last and name != names.CLEANER_OFFSET_CHECKPOINT
+        if is_written or not directory.is_on_disk(name, offsets):
             writers.append(directory.offsets_writer(name, offsets))
     return partial(_run_all, writers)
 

@@ -17,11 +17,13 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, NoReturn, Protocol
 
+from kpybroker.core.topic_partition import shared
 from kpybroker.storage.directories.log_dir import LogDirectory
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import LogDirError, failing_takes_offline
 from kpybroker.storage.disk.files import Files, FileStat
 from kpybroker.storage.log.log import Log
+from kpybroker.storage.log.seen_log import NEVER, SeenLog
 
 logger = logging.getLogger("kafka.log.LogManager")
 
@@ -38,10 +40,9 @@ class Watched(Protocol):
 
 
 class Seen(NamedTuple):
-    """What the last look at a directory found. `settled`: it had not changed since the look before."""
+    """What the last look at a log directory found. `settled`: it had not changed since the look before."""
 
     found: FileStat
-    end_offset: int
     settled: bool
 
 
@@ -50,9 +51,6 @@ class Presence:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._logs: dict[Log, Seen] = {}
-        self._settled_at: dict[Log, int] = {}
-        """The end offset of each log of `_logs` that is settled."""
         self._directories: dict[LogDirectory, Seen] = {}
         self._next_idle = 0
 
@@ -67,19 +65,16 @@ class Presence:
         for path in changed:
             self._look_at_names(path, [log for log in logs if log.log_dir == path])
             yield
-        settled_at = self._settled_at.get  # this line and the next are for each log, 10 000 of them perhaps
-        due = [log for log in logs if settled_at(log) != log.log_end_offset]
+        # this line is for each log, 10 000 of them perhaps
+        due = [log for log in logs if log.seen.settled_at != log.log_end_offset]
         yield
         idle = logs[self._next_idle : self._next_idle + IDLE_PER_PASS]
-        due += [log for log in idle if settled_at(log) == log.log_end_offset]
+        due += [log for log in idle if log.seen.settled_at == log.log_end_offset]
         self._next_idle = self._next_idle + IDLE_PER_PASS if self._next_idle + IDLE_PER_PASS < len(logs) else 0
         for log in due:
             if not log.is_closed:
                 self._check(log)
             yield
-        if len(self._logs) > len(logs):
-            self._logs = {log: self._logs[log] for log in logs if log in self._logs}
-            self._settled_at = {log: self._settled_at[log] for log in logs if log in self._settled_at}
 
     def check_all(self, directory: LogDirectory, logs: Iterable[Log]) -> None:
         """Look at everything in a log directory, before it is closed. Raises LogDirError."""
@@ -104,7 +99,7 @@ class Presence:
         if seen is not None and seen.found.identity != found.identity:
             self._fail(path, f"{path} was replaced by another directory")
         is_same = seen is not None and seen.found.mtime_ms == found.mtime_ms
-        self._directories[directory] = Seen(found, 0, is_same)
+        self._directories[directory] = Seen(found, is_same)
         return not (is_same and seen is not None and seen.settled)
 
     def _look_at_names(self, log_dir: str, logs: Sequence[Log]) -> None:
@@ -122,15 +117,16 @@ class Presence:
 
     def _lost(self, log: Log) -> str | None:
         """What was taken away of a log; None if it is whole. Remembers what it found."""
-        seen = self._logs.get(log)
+        seen = log.seen
         with failing_takes_offline(log.log_dir):
             found = self._files.stat(log.directory)
             if found is None or not found.is_dir:
                 return f"{log.directory} was taken away"
-            if seen is not None and seen.found.identity != found.identity:
+            device, inode = found.identity
+            if seen.end_offset != NEVER and (seen.device, seen.inode) != (device, inode):
                 return f"{log.directory} was replaced by another directory"
-            is_same = seen is not None and seen.found.mtime_ms == found.mtime_ms
-            if not (is_same and seen is not None and seen.settled):
+            is_same = seen.end_offset != NEVER and seen.mtime_ms == found.mtime_ms
+            if not (is_same and seen.settled_at != NEVER):
                 present = {entry.name for entry in self._files.listdir(log.directory)}
                 for base in log.segments_map.base_offsets:
                     if f"{base:020d}{names.LOG_SUFFIX}" not in present:
@@ -139,11 +135,8 @@ class Presence:
             there = self._files.stat(active.path)
             if there is None or there.size < active.size:
                 return f"{active.path} was cut or replaced"
-        self._logs[log] = Seen(found, log.log_end_offset, is_same)
-        if is_same:
-            self._settled_at[log] = log.log_end_offset
-        else:
-            self._settled_at.pop(log, None)
+        end = log.log_end_offset
+        log.seen = SeenLog(shared(device), inode, found.mtime_ms, end, end if is_same else NEVER)
         return None
 
     # --- failing
@@ -155,7 +148,7 @@ class Presence:
         """Log each partition of a directory that goes offline, whatever the cause, and has lost something."""
         count = 0
         for log in logs:
-            seen = self._logs.get(log)
+            seen_to = log.seen.end_offset
             try:
                 if log.log_dir != log_dir or log.is_closed or (lost := self._lost(log)) is None:
                     continue
@@ -167,7 +160,7 @@ class Presence:
                     "%s while it was in use: of the records of %s below offset %d some are lost. Those from offset %d "
                     "on were acknowledged since it was last seen whole",
                     *(lost, log.partition, log.log_end_offset),
-                    log.log_start_offset if seen is None else seen.end_offset,
+                    log.log_start_offset if seen_to == NEVER else seen_to,
                 )
         if count > NAMED_MAX:
             logger.error("The same is true of %d more partitions in %s", count - NAMED_MAX, log_dir)

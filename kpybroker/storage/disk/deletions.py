@@ -29,6 +29,11 @@ class PendingDeletions:
     def __init__(self) -> None:
         self._entries: list[tuple[int, str]] = []
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is to be removed."""
+        return not self._entries
+
     def add(self, at_ms: int, paths: Iterable[str]) -> None:
         """Remove these paths from `at_ms` on."""
         self._entries += [(at_ms, path) for path in paths]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk.errors import UnknownLogDirectoryError
@@ -105,7 +106,7 @@ def parse_dir_name(path: str) -> TopicPartition:
     topic, dash, digits = plain.rpartition("-")
     if not dash or not topic or not (digits.isascii() and digits.isdigit()):
         raise _unknown(path)
-    return TopicPartition(topic, int(digits))
+    return TopicPartition(sys.intern(topic), int(digits))
 
 
 def _unknown(path: str) -> UnknownLogDirectoryError:

@@ -45,14 +45,14 @@ def prepare(log: LogState) -> FlushJob:
     directories = [log.directory] if dirty_directory else []
     if unflushed.has_new_name:
         directories.append(log.log_dir)
-    paths = unflushed.paths + snapshots.unsynced
-    unflushed.paths, snapshots.unsynced = [], []
+    paths = [*(f"{log.directory}/{name}" for name in unflushed.names), *snapshots.unsynced]
+    unflushed.names, snapshots.unsynced = (), ()
     unflushed.has_new_directory = unflushed.has_new_name = unflushed.has_renamed = False
-    unflushed.rolled.clear()
+    unflushed.rolled = ()
     epochs = log.epoch_checkpoint.capture(log.epochs, log.log_end_offset)
     job = FlushJob(log, log.log_end_offset, held, paths, directories, epochs)
     job.lacks_space = lacks_space
-    unflushed.jobs.add(job)
+    unflushed.jobs += (job,)
     return job
 
 
@@ -150,7 +150,8 @@ class FlushJob:
         held, self._held = self._held, []
         for shared in held:
             shared.release()
-        self._log.unflushed.jobs.discard(self)
+        unflushed = self._log.unflushed
+        unflushed.jobs = tuple(job for job in unflushed.jobs if job is not self)
         if self._log.flush_times is not None:
             self._log.flush_times.record(self._took_us)
         self.check()

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from kpybroker.config.topic import LogConfig
 from kpybroker.core.log.producer_state import ProducerState
 from kpybroker.core.replication.leader_epochs import EpochEntry, LeaderEpochCache
+from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_leader_epochs
 from kpybroker.storage.disk.errors import CorruptCheckpointError, CorruptIndexError
@@ -45,6 +46,7 @@ class LogLoader:
 
     files: Files
     directory: str
+    partition: TopicPartition
     config: LogConfig
     epochs: LeaderEpochCache
     settings: LogSettings
@@ -84,13 +86,15 @@ class LogLoader:
             take_empty_snapshots(self.snapshots, self.segments, self.next_offset)
         else:
             self._rebuild_producer_state(self.snapshots, self.next_offset)
+        for segment in self.segments.all():
+            segment.rest()
 
     def _rebuild_producer_state(self, snapshots: ProducerSnapshots, end_offset: int) -> None:
         start = self.log_start_offset
         rebuild_producer_state(snapshots, self.segments, start, end_offset, now_ms=self.now_ms, sync=True)
 
     def _new_snapshots(self) -> ProducerSnapshots:
-        state = ProducerState(str(names.parse_dir_name(self.directory)), self.settings.producer_id_expiration_ms)
+        state = ProducerState(self.partition, self.settings.producer_id_expiration_ms)
         return ProducerSnapshots(self.files, self.directory, state)
 
     def _snapshots_at(self, offset: int) -> ProducerSnapshots:

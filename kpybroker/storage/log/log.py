@@ -23,7 +23,6 @@ from typing import ParamSpec, TypeVar
 from kpybroker.core.log.verification import VerificationGuard
 from kpybroker.core.replication.leader_epochs import EpochEndOffset
 from kpybroker.storage.disk import checkpoints, names
-from kpybroker.storage.disk.deletions import PendingDeletions
 from kpybroker.storage.disk.files import write_file
 from kpybroker.storage.log import append, flush, maintenance, partition_metadata, reader
 from kpybroker.storage.log.append import AppendInfo
@@ -40,6 +39,8 @@ R = TypeVar("R")
 
 class Log(LogState):
     """One partition's log, loaded. All methods run on the loop; see `flush` for threads."""
+
+    __slots__ = ()
 
     append_as_leader = append.append_as_leader
     append_as_follower = append.append_as_follower
@@ -92,7 +93,7 @@ class Log(LogState):
         except OSError as error:
             raise self.io_error(error) from error
         self.topic_id = topic_id
-        self.unflushed.paths.append(path)
+        self.unflushed.names += (names.PARTITION_METADATA,)
 
     # --- leader epochs
 
@@ -146,7 +147,7 @@ class Log(LogState):
         """Whether a flush would have anything to make durable."""
         unflushed = self.unflushed
         return (
-            bool(unflushed.rolled or unflushed.paths or self.snapshots.unsynced)
+            bool(unflushed.rolled or unflushed.names or self.snapshots.unsynced)
             or self.log_end_offset > self.recovery_point
         )
 
@@ -178,10 +179,6 @@ class Log(LogState):
         self.recovery_point_max = offset
         self.recovery_point = min(self.recovery_point, offset)
 
-    def deletions_due(self, now_ms: int) -> list[str]:
-        """Paths whose delay is over; the caller removes them, in a thread if it likes."""
-        return self._pending_deletions.take_due(now_ms)
-
     # --- the end
 
     def rename_directory(self, name: str) -> None:
@@ -193,10 +190,9 @@ class Log(LogState):
         except OSError as error:
             raise self.io_error(error) from error
         self.directory = self.snapshots.directory = target
-        self.epoch_checkpoint.path = f"{target}/{names.LEADER_EPOCH_CHECKPOINT}"
-        for unsynced in (self.unflushed.paths, self.snapshots.unsynced):
-            unsynced[:] = [f"{target}/{os.path.basename(path)}" for path in unsynced]
-        self._pending_deletions = PendingDeletions()  # they go with the directory, or at the next start
+        self.epoch_checkpoint.directory = target
+        self.snapshots.unsynced = tuple(f"{target}/{os.path.basename(path)}" for path in self.snapshots.unsynced)
+        self._pending_deletions = None  # they go with the directory, or at the next start
         for segment in self.segments_map.all():
             segment.move_to(target)
 
@@ -205,10 +201,11 @@ class Log(LogState):
 
         Raises LogDirError; KAFKA_STORAGE_ERROR on a full disk.
         """
-        for job in list(self.unflushed.jobs):
+        for job in self.unflushed.jobs:
             job.run()
             job.check()
-        self.unflushed.rolled = segments = self.segments_map.all()
+        segments = self.segments_map.all()
+        self.unflushed.rolled = tuple(segments)
         try:
             self.snapshots.take(sync=False)
             for segment in segments:
@@ -219,7 +216,7 @@ class Log(LogState):
     def note_synced(self) -> None:
         """The file system was synced after `seal`: nothing is left to make durable but leader epochs."""
         self.unflushed.note_synced()
-        self.snapshots.unsynced.clear()
+        self.snapshots.unsynced = ()
         for segment in self.segments():
             segment.note_synced()
         self.mark_flushed(self.log_end_offset)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable
 
 from kpybroker.config.topic import LogConfig
@@ -18,6 +19,7 @@ from kpybroker.storage.disk.errors import LogDirError, is_disk_full
 from kpybroker.storage.disk.files import Files, unlink_if_exists
 from kpybroker.storage.log import partition_metadata
 from kpybroker.storage.log.loader import LogLoader, make_directory, read_epochs
+from kpybroker.storage.log.seen_log import UNSEEN
 from kpybroker.storage.log.settings import DEFAULT_SETTINGS, NO_CHECKPOINTS, LogCheckpoints, LogSettings
 from kpybroker.storage.log.unflushed import EpochCheckpoint, Unflushed
 from kpybroker.storage.segments.segment import LogSegment
@@ -40,6 +42,40 @@ class LogState:
     cleaned.
     """
 
+    __slots__ = (
+        "_pending_deletions",
+        "_settings",
+        "bound_cache",
+        "cleaner_offset",
+        "cleaning",
+        "config",
+        "directory",
+        "epoch_checkpoint",
+        "epochs",
+        "files",
+        "first_unstable_offset",
+        "flush_times",
+        "high_watermark",
+        "is_closed",
+        "is_future",
+        "last_flush_ms",
+        "log_dir",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "producers",
+        "recovery_point",
+        "recovery_point_max",
+        "rules",
+        "seen",
+        "segments_map",
+        "snapshots",
+        "topic_id",
+        "truncations",
+        "unflushed",
+        "verification_enabled",
+    )
+
     def __init__(
         self,
         files: Files,
@@ -56,10 +92,11 @@ class LogState:
         """
         self.files = files
         self.directory = directory
-        self.log_dir = os.path.dirname(directory)
+        self.log_dir = sys.intern(os.path.dirname(directory))
         self.partition = names.parse_dir_name(directory)
         self.config = config
         self._settings = settings
+        self._note_config()
         self.flush_times = settings.flush_times
         self.rules = append_rules(config, check_every_record=settings.check_every_record)
         self.is_future = directory.endswith(names.FUTURE_DIR_SUFFIX)
@@ -71,8 +108,10 @@ class LogState:
         epochs_path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
         epochs = read_epochs(files, epochs_path)
         self.epochs = LeaderEpochCache(epochs)
-        self.epoch_checkpoint = EpochCheckpoint(epochs_path, epochs)
-        loader = LogLoader(files, directory, config, self.epochs, settings, checkpoints, now_ms, self._roll_jitter_ms())
+        self.epoch_checkpoint = EpochCheckpoint(directory, epochs)
+        loader = LogLoader(
+            files, directory, self.partition, config, self.epochs, settings, checkpoints, now_ms, self._roll_jitter_ms()
+        )
         loader.load()
         self._set_loaded(loader)
         self.cleaner_offset = checkpoints.cleaner_offset  # cleaned up to here; None if never
@@ -80,11 +119,12 @@ class LogState:
         self.last_flush_ms = now_ms
         self.is_closed = False
         self.truncations = 0
-        self._pending_deletions = PendingDeletions()
+        self._pending_deletions: PendingDeletions | None = None
+        self.seen = UNSEEN
         self.schedule_deletion(loader.deleted_paths, now_ms)
         self.topic_id = partition_metadata.read_topic_id(files, directory)
         if self.topic_id is not None and self.unflushed.has_new_directory:
-            self.unflushed.paths.append(partition_metadata.path_in(directory))
+            self.unflushed.names += (names.PARTITION_METADATA,)
 
     def _set_loaded(self, loader: LogLoader) -> None:
         self.segments_map: LogSegments = loader.segments
@@ -132,6 +172,7 @@ class LogState:
         if self.config.compact and not config.compact:
             self.abort_cleaning()
         self.config = config
+        self._note_config()
         self.rules = append_rules(config, check_every_record=self._settings.check_every_record)
 
     def _roll_jitter_ms(self) -> int:
@@ -148,7 +189,24 @@ class LogState:
     def schedule_deletion(self, paths: list[str], now_ms: int) -> None:
         """Remove files after `file.delete.delay.ms`; they carry `.deleted` already."""
         if paths:
+            if self._pending_deletions is None:
+                self._pending_deletions = PendingDeletions()
             self._pending_deletions.add(now_ms + self.config.file_delete_delay_ms, paths)
+            if self._settings.notices is not None:
+                self._settings.notices.deleting[self] = None
+
+    def deletions_due(self, now_ms: int) -> list[str]:
+        """Paths whose delay is over; the caller removes them, in a thread if it likes."""
+        return [] if self._pending_deletions is None else self._pending_deletions.take_due(now_ms)
+
+    @property
+    def has_deletions(self) -> bool:
+        """Whether files are left to be removed later."""
+        return self._pending_deletions is not None and not self._pending_deletions.is_empty
+
+    def _note_config(self) -> None:
+        if self.config.compact and self._settings.notices is not None:
+            self._settings.notices.has_compacted = True
 
     def mark_flushed(self, offset: int) -> None:
         """Move the recovery point to an offset up to which a flush is complete."""
@@ -183,7 +241,7 @@ class LogState:
             # Otherwise the next start takes part of it for the end of the log, and drops the records after it.
             remove_files_in_the_way(self.files, self.directory, base_offset)
             raise
-        self.unflushed.rolled.append(active)
+        self.unflushed.rolled += (active,)
         # The snapshot gets the segment's base as its offset, which may be above the end of the state after a gap.
         self.producers.map_end_offset = base_offset
         self.snapshots.take(sync=False)

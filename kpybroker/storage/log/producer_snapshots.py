@@ -91,17 +91,17 @@ class ProducerSnapshots:
         self.directory = directory
         self.state = state
         self.last_snapshot_offset = 0
-        self.corrupt: list[str] = []  # what was found unreadable and removed, with the reason
-        self.unsynced: list[str] = []  # written, and left to the next flush job to make durable
-        self._offsets: set[int] = self._listed()
+        self.corrupt: tuple[str, ...] = ()  # what was found unreadable and removed, with the reason
+        self.unsynced: tuple[str, ...] = ()  # written, and left to the next flush job to make durable
+        self._offsets: dict[int, None] = self._listed()
 
-    def _listed(self) -> set[int]:
+    def _listed(self) -> dict[int, None]:
         offsets = (
             offset_of(entry.name)
             for entry in self._files.listdir(self.directory)
             if not entry.is_dir and entry.name.endswith(SNAPSHOT_SUFFIX)
         )
-        return {offset for offset in offsets if offset is not None}
+        return dict.fromkeys(offset for offset in offsets if offset is not None)
 
     def path(self, offset: int) -> str:
         """The snapshot file of an offset."""
@@ -125,8 +125,8 @@ class ProducerSnapshots:
         path = self.path(offset)
         write_file(self._files, path, encode_snapshot(self.state.producers.values()), sync=sync)
         if not sync:
-            self.unsynced.append(path)
-        self._offsets.add(offset)
+            self.unsynced += (path,)
+        self._offsets[offset] = None
         self.last_snapshot_offset = offset
 
     def reload(self) -> None:
@@ -137,7 +137,7 @@ class ProducerSnapshots:
         """Remove snapshots that belong to no segment, except the one of a clean stop, which is above them all."""
         self.reload()
         bases = set(segment_base_offsets)
-        strays = sorted(self._offsets - bases)
+        strays = sorted(self._offsets.keys() - bases)
         if strays and strays[-1] >= max(bases, default=0):
             strays.pop()
         for offset in strays:
@@ -159,7 +159,7 @@ class ProducerSnapshots:
             try:
                 entries = decode_snapshot(read_file(self._files, self.path(offset)) or b"")
             except CorruptCheckpointError as error:
-                self.corrupt.append(f"Failed to load producer snapshot from '{self.path(offset)}': {error}")
+                self.corrupt += (f"Failed to load producer snapshot from '{self.path(offset)}': {error}",)
                 self._delete(offset)
                 continue
             self.state.load(entries, offset, now_ms)
@@ -185,7 +185,7 @@ class ProducerSnapshots:
         """Rename a snapshot to `.deleted` and forget it; the new path, None where there was none."""
         if offset not in self._offsets:
             return None
-        self._offsets.discard(offset)
+        self._offsets.pop(offset, None)
         path = self.path(offset)
         try:
             self._files.rename(path, path + DELETED_SUFFIX)
@@ -194,5 +194,5 @@ class ProducerSnapshots:
         return path + DELETED_SUFFIX
 
     def _delete(self, offset: int) -> None:
-        self._offsets.discard(offset)
+        self._offsets.pop(offset, None)
         unlink_if_exists(self._files, self.path(offset))

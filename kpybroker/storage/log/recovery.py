@@ -218,7 +218,7 @@ def rebuild_producer_state(
     snapshots.truncate_and_reload(log_start_offset, last_offset, now_ms)
     for message in snapshots.corrupt:
         logger.warning(message)
-    snapshots.corrupt.clear()
+    snapshots.corrupt = ()
     if last_offset > state.map_end_offset and not was_empty:
         for segment in segments.from_offset(state.map_end_offset, last_offset):
             start_offset = max(segment.base_offset, state.map_end_offset, log_start_offset)

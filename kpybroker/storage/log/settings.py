@@ -4,10 +4,38 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kpybroker.core.log.producer_state import PRODUCER_ID_EXPIRATION_MS_DEFAULT
 from kpybroker.metrics.histogram import Histogram
+
+
+class Deletes(Protocol):
+    """A log, as far as its files to be removed go."""
+
+    log_dir: str
+    is_closed: bool
+
+    @property
+    def has_deletions(self) -> bool:
+        """Whether there are any left."""
+
+    def deletions_due(self, now_ms: int) -> list[str]:
+        """Paths whose delay is over."""
+        ...
+
+
+class LogNotices:
+    """What logs say of themselves, so that no one has to look at all of them again and again.
+
+    `deleting`: the logs that have files to be removed later. `has_compacted`: whether one was ever compacted.
+    """
+
+    __slots__ = ("deleting", "has_compacted")
+
+    def __init__(self) -> None:
+        self.deleting: dict[Deletes, None] = {}
+        self.has_compacted = False
 
 
 class LogSettings(NamedTuple):
@@ -22,6 +50,7 @@ class LogSettings(NamedTuple):
     check_every_record: bool = False
     random_below: Callable[[int], int] = random.randrange
     flush_times: Histogram | None = None
+    notices: LogNotices | None = None
 
 
 DEFAULT_SETTINGS = LogSettings()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kpybroker.storage.disk.checkpoints import encode_leader_epochs
 from kpybroker.storage.disk.files import Files, replace_file
+from kpybroker.storage.disk.names import LEADER_EPOCH_CHECKPOINT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -32,16 +33,21 @@ class EpochCheckpoint:
     an election alone, as each start of a broker brings for every partition, leaves nothing to write.
     """
 
-    __slots__ = ("_captured", "_captures", "_lock", "_seen_version", "_written", "path")
+    __slots__ = ("_captured", "_captures", "_lock", "_seen_version", "_written", "directory")
 
-    def __init__(self, path: str, entries: Iterable[EpochEntry]) -> None:
-        """`entries` are what the file holds."""
-        self.path = path
+    def __init__(self, directory: str, entries: Iterable[EpochEntry]) -> None:
+        """`directory` is the log's; `entries` are what the file holds."""
+        self.directory = directory
         self._captured: tuple[EpochEntry, ...] | None = tuple(entries)  # the last; None where its write failed
         self._captures = 0
         self._written = 0  # the number of the capture that the file has
         self._seen_version = 0  # of epochs that are those of the last capture
         self._lock = threading.Lock()
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+        return f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}"
 
     def capture(self, epochs: LeaderEpochCache, end_offset: int) -> tuple[int, bytes] | None:
         """Number and bytes to write for a log that ends at an offset; None where the file needs no change."""
@@ -80,22 +86,22 @@ def _below(entries: Iterable[EpochEntry], end_offset: int) -> tuple[EpochEntry, 
 class Unflushed:
     """What the next flush of a log has to sync in addition to the records above its recovery point."""
 
-    __slots__ = ("has_new_directory", "has_new_name", "has_renamed", "jobs", "paths", "rolled")
+    __slots__ = ("has_new_directory", "has_new_name", "has_renamed", "jobs", "names", "rolled")
 
     def __init__(self, *, has_new_directory: bool) -> None:
         self.has_new_directory = has_new_directory  # none of the names in it is durable
         self.has_new_name = has_new_directory  # nor is its own, in the log directory
         self.has_renamed = False  # segments were removed, and a power cut may bring them back
-        self.paths: list[str] = []  # small files that were written
-        self.rolled: list[LogSegment] = []
-        self.jobs: set[PreparedFlush] = set()  # captured and not complete
+        # Tuples, since nearly all logs have nothing here: an empty list is 56 bytes.
+        self.names: tuple[str, ...] = ()  # small files that were written, in the log's directory
+        self.rolled: tuple[LogSegment, ...] = ()
+        self.jobs: tuple[PreparedFlush, ...] = ()  # captured and not complete
 
     def note_synced(self) -> None:
         """All of it is durable."""
         self.has_new_directory = self.has_new_name = self.has_renamed = False
-        self.paths.clear()
-        self.rolled.clear()
+        self.names, self.rolled = (), ()
 
     def forget(self, segments: Collection[LogSegment]) -> None:
         """Leave out segments that were removed from the log."""
-        self.rolled = [segment for segment in self.rolled if segment not in segments]
+        self.rolled = tuple(segment for segment in self.rolled if segment not in segments)

@@ -168,6 +168,11 @@ class IndexFile:
         if not self._keep_open:
             self.handle.close()
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all entries are in the file, and durable."""
+        return not self._unwritten and not self.handle.dirty
+
     def keep_open(self, keep: bool) -> None:
         """Whether the file stays open between calls. On OSError nothing changes."""
         self.write_out()

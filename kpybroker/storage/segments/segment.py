@@ -19,7 +19,7 @@ from typing import TypeVar
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.errors import CorruptIndexError
 from kpybroker.storage.disk.files import Buffer
-from kpybroker.storage.disk.slice import LazyFile, SharedFile
+from kpybroker.storage.disk.slice import SharedFile
 from kpybroker.storage.segments.file_records import BatchPosition, FileRecords
 from kpybroker.storage.segments.index import OffsetIndex, TimeIndex, TimestampOffset
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
@@ -60,7 +60,6 @@ class LogSegment:
         "is_new",
         "records",
         "roll_jitter_ms",
-        "txn_index",
         "walked_bytes",
     )
 
@@ -78,7 +77,6 @@ class LogSegment:
         if fresh:
             self.records.preallocate(settings.preallocate_bytes)
         self._indexes = SegmentIndexes(files, settings.max_index_bytes)
-        self.txn_index = TransactionIndex(files.files, files.path(names.TXN_INDEX_SUFFIX), base_offset)
         self._rolling_timestamp: int | None = None
         self._max_timestamp: int | None = None
         self._offset_of_max_timestamp = base_offset
@@ -90,7 +88,7 @@ class LogSegment:
         self._data_damage: KafkaError | None = None
         # The last append's first offset, and the positions of the last few: a reader at the tail needs no index.
         self._tail_offset = NO_TAIL
-        self._recent: dict[int, int] = {}
+        self._recent: dict[int, int] | None = None
         if create:
             self._max_timestamp = NO_TIMESTAMP
             try:
@@ -125,6 +123,15 @@ class LogSegment:
 
     def _open_time_index(self) -> TimeIndex:
         return self._indexes.open_time(active=self.active)
+
+    @property
+    def txn_index(self) -> TransactionIndex:
+        """The aborted transactions, read at first use."""
+        return self._indexes.transactions
+
+    def rest(self) -> None:
+        """Forget what the next use reads again: of many partitions most are idle, and none then holds its indexes."""
+        self._indexes.rest()
 
     def _opened(self, open_index: Callable[[], Index]) -> Index:
         try:
@@ -246,6 +253,8 @@ class LogSegment:
         self._bytes_since_index_entry += len(data)
         self._tail_offset = first_offset
         recent = self._recent
+        if recent is None:
+            recent = self._recent = {}
         recent[first_offset] = position
         if len(recent) > RECENT_APPENDS_MAX:
             del recent[next(iter(recent))]
@@ -268,11 +277,11 @@ class LogSegment:
 
     def _forget_tail(self) -> None:
         self._tail_offset = NO_TAIL
-        self._recent.clear()
+        self._recent = None
 
     def recent_position(self, offset: int) -> int | None:
         """The position of the batch that begins with an offset, if it is one of the last appended."""
-        return self._recent.get(offset)
+        return None if self._recent is None else self._recent.get(offset)
 
     def translate_offset(self, offset: int) -> BatchPosition | None:
         """The first batch whose last offset is at or above `offset`; None where there is none.
@@ -290,7 +299,7 @@ class LogSegment:
         self.rebuild_indexes()
 
     def _translate(self, offset: int) -> BatchPosition | None:
-        if offset >= self._tail_offset:
+        if self._recent is not None and offset >= self._tail_offset:
             mapped_offset, mapped_position, first = 0, self._recent[self._tail_offset], False
         else:
             mapped_offset, mapped_position = self.offset_index.lookup(offset)
@@ -380,7 +389,7 @@ class LogSegment:
         """Replace both indexes by new, empty ones."""
         self._is_index_full, self.walked_bytes = None, 0
         self._indexes.remove()
-        self.txn_index.handle.close()
+        self._indexes.close_transactions()
         self._open_offset_index()
         self._open_time_index()
 
@@ -400,7 +409,7 @@ class LogSegment:
         self._indexes.keep_open(False)
         self.records.trim()
         self.active = False
-        self.txn_index.handle.close()
+        self._indexes.close_transactions()
 
     def truncate_to(self, offset: int) -> int:
         """Remove every batch that ends at or above an offset; bytes removed."""
@@ -436,7 +445,7 @@ class LogSegment:
         if self.records.dirty:
             self.records.dirty = False
             yield self.records.shared.acquire()
-        for handle in self._handles():
+        for handle in self._indexes.handles():
             if handle.dirty:
                 handle.dirty = False
                 yield handle.shared.acquire()
@@ -446,15 +455,12 @@ class LogSegment:
     @property
     def is_dirty(self) -> bool:
         """Whether one of its files, or its name, is not durable."""
-        return self.is_new or self.records.dirty or any(handle.dirty for handle in self._handles())
-
-    def _handles(self) -> list[LazyFile]:
-        return [*(file.handle for file in self._indexes.opened()), self.txn_index.handle]
+        return self.is_new or self.records.dirty or any(handle.dirty for handle in self._indexes.handles())
 
     def note_synced(self) -> None:
         """All of its files are durable, with their names: the file system was synced since the last change."""
         self.is_new = self.records.dirty = False
-        for handle in self._handles():
+        for handle in self._indexes.handles():
             handle.dirty = False
 
     def change_suffix(self, old: str, new: str) -> None:
@@ -464,8 +470,6 @@ class LogSegment:
             target = names.segment_file(self.files.directory, self.base_offset, kind) + new
             if kind == names.LOG_SUFFIX:
                 self.records.rename_to(target)
-            elif kind == names.TXN_INDEX_SUFFIX:
-                self.txn_index.handle.rename_to(target)
             else:
                 self._indexes.rename(kind, target)
         self.files.suffix = new
@@ -474,13 +478,12 @@ class LogSegment:
         """Take over the new path of a directory that was renamed."""
         self.files.directory = directory
         self.records.path = self.files.path(names.LOG_SUFFIX)
-        self.txn_index.handle.path = self.files.path(names.TXN_INDEX_SUFFIX)
         self._indexes.update_paths()
 
     def close_handlers(self) -> None:
         """Close the files and write nothing, as the disk may have failed."""
         self._indexes.close()
-        self.txn_index.handle.close()
+        self._indexes.close_transactions()
         self.records.close()
 
     def seal(self) -> None:
@@ -493,6 +496,4 @@ class LogSegment:
     def sync(self) -> None:
         """Make all files of the segment durable. Raises OSError."""
         self.records.sync()
-        for file in self._indexes.opened():
-            file.sync()
-        self.txn_index.handle.sync()
+        self._indexes.sync()

@@ -1,4 +1,4 @@
-"""The offset and time index of one segment: two files that are opened at first use (Kafka's LazyIndex).
+"""The offset, time and transaction index of one segment: files that are opened at first use (Kafka's LazyIndex).
 
 An index is checked when it is opened; CorruptIndexError is raised if it contradicts itself. The segment, which has the
 batches, then rebuilds both from what `walk` finds.
@@ -15,20 +15,22 @@ from kpybroker.storage.disk.files import Files, unlink_if_exists
 from kpybroker.storage.disk.slice import LazyFile
 from kpybroker.storage.segments.index import IndexFile, OffsetIndex, TimeIndex
 from kpybroker.storage.segments.segment_files import SegmentFiles
+from kpybroker.storage.segments.txn_index import TransactionIndex
 from kpybroker.wire.constants import INT32_MAX, NO_TIMESTAMP
 from kpybroker.wire.records.batch import BatchHeader, corrupt
 
 
 class SegmentIndexes:
-    """The two indexes; `offset` and `time` are None until they are opened."""
+    """The indexes; `offset` and `time` are None until they are opened."""
 
-    __slots__ = ("_files", "_max_bytes", "offset", "time")
+    __slots__ = ("_files", "_max_bytes", "_transactions", "offset", "time")
 
     def __init__(self, files: SegmentFiles, max_bytes: int) -> None:
         self._files = files
         self._max_bytes = max_bytes
         self.offset: OffsetIndex | None = None
         self.time: TimeIndex | None = None
+        self._transactions: TransactionIndex | None = None
 
     def open_offset(self, *, active: bool, log_size: int) -> OffsetIndex:
         """The offset index, opened or created if it was not open. Raises CorruptIndexError, OSError."""
@@ -48,6 +50,16 @@ class SegmentIndexes:
         self.time = index
         return index
 
+    @property
+    def transactions(self) -> TransactionIndex:
+        """The transaction index; its file is read at first use, and exists once there was an abort."""
+        index = self._transactions
+        if index is None:
+            files = self._files
+            path = files.path(names.TXN_INDEX_SUFFIX)
+            index = self._transactions = TransactionIndex(files.files, path, files.base_offset)
+        return index
+
     def _place(self, kind: str) -> tuple[Files, str, int, int]:
         return self._files.files, self._files.path(kind), self._files.base_offset, self._max_bytes
 
@@ -56,6 +68,20 @@ class SegmentIndexes:
         for index in (self.offset, self.time):
             if index is not None:
                 yield index.file
+
+    def handles(self) -> Iterator[LazyFile]:
+        """The files that were used: of each index that is open."""
+        for file in self.opened():
+            yield file.handle
+        if self._transactions is not None:
+            yield self._transactions.handle
+
+    def sync(self) -> None:
+        """Make all of them durable. Raises OSError."""
+        for file in self.opened():
+            file.sync()
+        if self._transactions is not None:
+            self._transactions.handle.sync()
 
     def keep_open(self, keep: bool) -> None:
         """Keep the files open between uses, or not; writes all entries. Raises OSError."""
@@ -76,11 +102,9 @@ class SegmentIndexes:
 
     def rename(self, kind: str, new: str) -> None:
         """Rename one of the files, if it exists, to the path `new`. Raises OSError."""
-        index = self.offset if kind == names.INDEX_SUFFIX else self.time
-        handle = (
-            LazyFile(self._files.files, self._files.path(kind), create=False) if index is None else index.file.handle
-        )
-        handle.rename_to(new)
+        path = self._files.path(kind)
+        handle = next((handle for handle in self.handles() if handle.path == path), None)
+        (handle or LazyFile(self._files.files, path, create=False)).rename_to(new)
 
     def check_entry(self, header: BatchHeader, offset: int, position: int, name: object) -> None:
         """Raise CorruptIndexError unless an entry's offset is the last of the batches appended at its position.
@@ -99,9 +123,24 @@ class SegmentIndexes:
             self.offset.file.handle.path = self._files.path(names.INDEX_SUFFIX)
         if self.time is not None:
             self.time.file.handle.path = self._files.path(names.TIME_INDEX_SUFFIX)
+        if self._transactions is not None:
+            self._transactions.handle.path = self._files.path(names.TXN_INDEX_SUFFIX)
+
+    def rest(self) -> None:
+        """Close the files and forget what the next use reads again, if there is nothing to write or to sync."""
+        if all(file.is_settled for file in self.opened()):
+            self.close()
+        if self._transactions is not None and not self._transactions.handle.dirty:
+            self.close_transactions()
+            self._transactions = None
+
+    def close_transactions(self) -> None:
+        """Close the file of the transaction index until the next use."""
+        if self._transactions is not None:
+            self._transactions.handle.close()
 
     def close(self) -> None:
-        """Close the files and forget the entries that were not written."""
+        """Close the files of offsets and times, and forget the entries that were not written."""
         for file in self.opened():
             file.handle.close()
         self.offset = self.time = None

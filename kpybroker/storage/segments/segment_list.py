@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from kpybroker.storage.segments.segment import LogSegment
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 class LogSegments:
     """A sorted map of base offset to segment. Never empty once its log is loaded."""
 
-    __slots__ = ("_bases", "_by_base", "active")
+    __slots__ = ("_bases", "_segments", "active")
 
     def __init__(self) -> None:
         self._bases: list[int] = []
-        self._by_base: dict[int, LogSegment] = {}
+        self._segments: list[LogSegment] = []  # of these bases
         self.active: LogSegment = None  # type: ignore[assignment]  # the last one; set by the first `add`
 
     def __len__(self) -> int:
         return len(self._bases)
 
     def __contains__(self, base_offset: int) -> bool:
-        return base_offset in self._by_base
+        return self.get(base_offset) is not None
 
     @property
     def base_offsets(self) -> list[int]:
@@ -36,56 +36,62 @@ class LogSegments:
     @property
     def first(self) -> LogSegment:
         """The segment with the lowest base offset."""
-        return self._by_base[self._bases[0]]
+        return self._segments[0]
 
     @property
     def size(self) -> int:
         """Bytes of all log files."""
-        return sum(segment.records.size for segment in self._by_base.values())
+        return sum(segment.records.size for segment in self._segments)
 
     def get(self, base_offset: int) -> LogSegment | None:
         """The segment with this base offset."""
-        return self._by_base.get(base_offset)
+        found = self.floor(base_offset)
+        return found if found is not None and found.base_offset == base_offset else None
 
     def add(self, segment: LogSegment) -> None:
         """Add a segment; it replaces one with the same base offset."""
         base = segment.base_offset
-        if base not in self._by_base:
-            insort(self._bases, base)
-        self._by_base[base] = segment
-        self.active = self._by_base[self._bases[-1]]
+        slot = bisect_left(self._bases, base)
+        if slot < len(self._bases) and self._bases[slot] == base:
+            self._segments[slot] = segment
+        else:
+            self._bases.insert(slot, base)
+            self._segments.insert(slot, segment)
+        self.active = self._segments[-1]
 
     def remove(self, base_offset: int) -> None:
         """Take a segment out of the map. Raises KeyError."""
-        del self._by_base[base_offset]
-        self._bases.remove(base_offset)
-        if self._bases:
-            self.active = self._by_base[self._bases[-1]]
+        slot = bisect_left(self._bases, base_offset)
+        if slot == len(self._bases) or self._bases[slot] != base_offset:
+            raise KeyError(base_offset)
+        del self._bases[slot], self._segments[slot]
+        if self._segments:
+            self.active = self._segments[-1]
 
     def all(self) -> list[LogSegment]:
         """All segments, ascending."""
-        return [self._by_base[base] for base in self._bases]
+        return list(self._segments)
 
     def floor(self, offset: int) -> LogSegment | None:
         """The last segment whose base offset is not above an offset."""
         slot = bisect_right(self._bases, offset)
-        return self._by_base[self._bases[slot - 1]] if slot else None
+        return self._segments[slot - 1] if slot else None
 
     def lower(self, offset: int) -> LogSegment | None:
         """The last segment whose base offset is below an offset."""
         slot = bisect_left(self._bases, offset)
-        return self._by_base[self._bases[slot - 1]] if slot else None
+        return self._segments[slot - 1] if slot else None
 
     def higher(self, offset: int) -> LogSegment | None:
         """The first segment whose base offset is above an offset."""
         slot = bisect_right(self._bases, offset)
-        return self._by_base[self._bases[slot]] if slot < len(self._bases) else None
+        return self._segments[slot] if slot < len(self._bases) else None
 
     def from_offset(self, start: int, end: int | None = None) -> list[LogSegment]:
         """The segment that holds `start`, and those after it whose base offset is below `end`."""
         first = max(0, bisect_right(self._bases, start) - 1)
         last = len(self._bases) if end is None else bisect_left(self._bases, end)
-        return [self._by_base[base] for base in self._bases[first:last]]
+        return self._segments[first:last]
 
 
 def open_segment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from kpybroker.config.topic import LogConfig
 from kpybroker.wire.compression import CODEC_NAMES, Codec
@@ -68,8 +69,9 @@ class AppendRules:
         return replace(self, check_every_record=True)
 
 
+@lru_cache(maxsize=64)
 def append_rules(config: LogConfig, *, check_every_record: bool = False, to_magic: int = 2) -> AppendRules:
-    """The rules that follow from a topic's configuration."""
+    """The rules that follow from a topic's configuration; partitions of one share them."""
     codec = _TARGET_CODECS[config.compression_type]
     levels = {
         Codec.GZIP: config.compression_gzip_level,

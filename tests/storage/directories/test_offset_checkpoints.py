@@ -49,14 +49,41 @@ def test_each_checkpoint_has_its_offset_of_every_log_of_its_directory(files: Los
     assert read_file(files, f"/c/{names.HIGH_WATERMARK_CHECKPOINT}") is None
 
 
-def test_only_the_cleaners_checkpoint_is_left_alone_where_nothing_changed(files: LossyFiles) -> None:
+def test_a_checkpoint_is_left_alone_where_nothing_changed(files: LossyFiles) -> None:
     directory, log = LogDirectory(files, "/a"), log_with(files, "/a/t-0", 1)
     log.cleaner_offset = 1
     for name in OFFSET_OF:
         checkpoint_job(name, [directory], [log])()
         before = files.operations
         checkpoint_job(name, [directory], [log])()
+        assert files.operations == before
+        checkpoint_job(name, [directory], [log], is_last=True)()
         assert (files.operations == before) == (name == names.CLEANER_OFFSET_CHECKPOINT)
+
+
+def test_the_first_checkpoint_of_a_life_is_written_though_the_file_has_the_same(files: LossyFiles) -> None:
+    """What the life before has renamed may not be durable."""
+    directory, log = LogDirectory(files, "/a"), log_with(files, "/a/t-0", 1)
+    checkpoint_job(names.HIGH_WATERMARK_CHECKPOINT, [directory], [log])()
+    directory.close()
+    again = LogDirectory(files, "/a")
+    assert again.read_offsets(names.HIGH_WATERMARK_CHECKPOINT) == {("t", 0): log.high_watermark}
+    before = files.operations
+    checkpoint_job(names.HIGH_WATERMARK_CHECKPOINT, [again], [log])()
+    assert files.operations > before
+
+
+def test_offsets_that_went_back_are_written_after_a_capture_that_is_not_written_yet(files: LossyFiles) -> None:
+    directory, log = LogDirectory(files, "/a"), log_with(files, "/a/t-0", 4)
+    for high_watermark in (1, 3):
+        log.update_high_watermark(high_watermark)
+        late = checkpoint_job(names.HIGH_WATERMARK_CHECKPOINT, [directory], [log])
+        if high_watermark == 1:
+            late()
+    log.update_high_watermark(1)
+    checkpoint_job(names.HIGH_WATERMARK_CHECKPOINT, [directory], [log])()
+    late()
+    assert offsets(files, names.HIGH_WATERMARK_CHECKPOINT) == {("t", 0): 1}
 
 
 def test_a_failed_checkpoint_names_its_directory_and_affects_no_other(files: LossyFiles) -> None:

@@ -45,6 +45,19 @@ def test_a_new_log_has_one_empty_segment_with_its_indexes(files: LossyFiles) -> 
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark, log.recovery_point) == (0, 0, 0, 0)
 
 
+def test_a_log_that_was_only_opened_holds_no_index(files: LossyFiles) -> None:
+    """Of many partitions most are idle. What is appended later opens the indexes, and finds them as they are."""
+    for number in range(2):
+        log = open_log(files, PATH, CONFIG)
+        segments = log.segments()
+        assert [list(segment._indexes.handles()) for segment in segments] == [[] for _ in segments]
+        assert files.open_count == len(segments), "the .log files"
+        for _ in range(10):
+            append(log, b"x")
+        assert len(read_all(log)) == 10 * (number + 1)
+        log.close()
+
+
 def test_a_cleanly_closed_log_needs_no_recovery_and_no_writes_of_data() -> None:
     files = filled()
     before = files.operations

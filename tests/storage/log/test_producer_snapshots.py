@@ -70,14 +70,14 @@ def test_every_truncation_is_found(length: int) -> None:
 
 def test_a_snapshot_is_taken_once_an_offset(files: LossyFiles) -> None:
     snapshots = new(files)
-    snapshots.state.producers[4000] = entry()
+    snapshots.state.producers = {4000: entry()}
     snapshots.take(sync=True)
     assert snapshots.offsets == []
     snapshots.state.map_end_offset = 121
     snapshots.take(sync=False)
     snapshots.take(sync=False)
     assert snapshots.offsets == [121]
-    assert snapshots.unsynced == ["/t-0/00000000000000000121.snapshot"]
+    assert snapshots.unsynced == ("/t-0/00000000000000000121.snapshot",)
     assert read_file(files, snapshots.path(121)) == encode_snapshot([entry()])
 
 

@@ -50,7 +50,7 @@ def test_an_epoch_that_was_cut_off_is_gone_from_the_file_when_the_log_goes_on_wi
 
 def test_epochs_that_come_back_are_captured_after_others_were() -> None:
     """Else an older capture, whose write a thread has not begun, would be the last one in the file."""
-    file = EpochCheckpoint(PATH, cache((0, 0), (1, 7)).entries)
+    file = EpochCheckpoint("", cache((0, 0), (1, 7)).entries)
     changed = cache((0, 0), (1, 7))
     changed.truncate_from_end(6)
     assert file.capture(changed, 6) is None, "loading removes what begins at the end"
@@ -60,7 +60,7 @@ def test_epochs_that_come_back_are_captured_after_others_were() -> None:
 
 
 def test_what_could_not_be_written_is_captured_again(files: LossyFiles) -> None:
-    file = EpochCheckpoint(PATH, ())
+    file = EpochCheckpoint("", ())
     epochs = cache()
     epochs.assign(4, 0)
     captured = file.capture(epochs, 3)

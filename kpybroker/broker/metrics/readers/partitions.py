@@ -125,7 +125,7 @@ def _state(log: Log, leader: LeaderState) -> tuple[int, int, int, int, int, int]
 
 def _exported(partition: Partition, log: Log, state: tuple[int, ...]) -> tuple[Value, ...]:
     """Values of OF_EXPORTER."""
-    preferred = int(partition.replicas[:1] == [partition.broker_id])
+    preferred = int(partition.replicas[:1] == (partition.broker_id,))
     return (
         *(log.high_watermark, log.log_start_offset, partition.broker_id),
         *(state[3], state[4], preferred, state[0]),

@@ -92,7 +92,7 @@ def move_now(wire: WireCluster, rows: Sequence[dict[str, Any]], throttle_bytes: 
     current = {(row["topic"], row["partition"]): row["from"] for row in rows}
     changed = {(row["topic"], row["partition"]): row["to"] for row in rows if row["to"] != row["from"]}
     if changed:
-        _begin(wire, current, changed, rows, throttle_bytes, failures)
+        begin(wire, current, changed, rows, throttle_bytes, failures)
 
 
 def _text(path: str) -> str:
@@ -146,14 +146,14 @@ def _execute(
     failures: Failures,
 ) -> int:
     """Ask for the moves, wait for them if that is wanted, and set each row's status; the exit code of an interrupt."""
-    moving = _begin(wire, current, changed, rows, options.throttle, failures)
+    moving = begin(wire, current, changed, rows, options.throttle, failures)
     by_place = {(row["topic"], row["partition"]): row for row in rows}
     if not options.wait:
         note("to see how far they are: kpybroker partition moves")
         if options.throttle is not None:
             note("the throttle stays until it is removed: kpybroker partition moves --end-throttle")
         return 0
-    if not _wait(wire, moving):
+    if not wait(wire, moving):
         note("the moves go on; to see how far they are: kpybroker partition moves")
         return INTERRUPTED
     if options.throttle is not None:
@@ -162,7 +162,7 @@ def _execute(
     return 0
 
 
-def _begin(
+def begin(
     wire: WireCluster,
     current: Mapping[Place, Sequence[int]],
     changed: Mapping[Place, Sequence[int]],
@@ -203,7 +203,7 @@ def _check(
 # --- under way
 
 
-def _wait(wire: WireCluster, places: Sequence[Place]) -> bool:
+def wait(wire: WireCluster, places: Sequence[Place]) -> bool:
     """Until none of them moves; False after Ctrl-C. How far it is stands in a line on a terminal."""
     is_shown = sys.stderr.isatty()
     wanted = set(places)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 
 from kpybroker.client.connect.settings import ENVIRONMENT
 from kpybroker.testing import Cluster
@@ -133,6 +137,40 @@ def test_the_first_replica_leads_again(run: Run, cluster: Cluster, name: str) ->
     while run("partition", "elect", name, "--format", "json").json:
         assert time.monotonic() < deadline
     assert "no such partition" in run("partition", "elect", name, "--execute").err
+
+
+def test_leaders_are_balanced_by_what_is_written(run: Run, cluster: Cluster, name: str) -> None:
+    assert run("topic", "create", name, "--replica-assignment", "1:2,1:2,0:1").code == 0
+    seen = run("cluster", "balance", "--seconds", "0.1", "--format", "json").json
+    assert [row["broker"] for row in seen["brokers"]] == [0, 1, 2]
+    assert seen["changes"] == []
+    producer = cluster.producer()
+    is_over = threading.Event()
+
+    def write() -> None:
+        while not is_over.wait(0.005):
+            for partition in (0, 1):
+                with suppress(KafkaException):  # a broker that does not know the topic yet was asked
+                    producer.produce(name, os.urandom(2000), partition=partition)
+            producer.poll(0)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    deadline = time.monotonic() + SOON_S
+    done: dict[str, Any] = {"changes": []}
+    try:
+        while not done["changes"]:
+            assert time.monotonic() < deadline
+            done = run("cluster", "balance", "--seconds", "0.3", "--execute", "--format", "json").json
+    finally:
+        is_over.set()
+        thread.join()
+        producer.flush()
+    (row,) = [row for row in done["changes"] if row["topic"] == name]
+    assert (row["from"], row["to"], row["copied"], row["status"]) == (1, 2, 0, "changed")
+    (found,) = run("topic", "describe", name, "--format", "json").json
+    assert [one["leader"] for one in found["partitions"]].count(2) == 1
+    assert found["partitions"][row["partition"]]["replicas"] == [2, 1]
 
 
 def test_without_a_replica_in_sync_another_one_leads(run: Run, cluster: Cluster, name: str) -> None:

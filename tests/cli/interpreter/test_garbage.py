@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from kpybroker.cli import garbage
+from kpybroker.cli.interpreter import garbage
 from tests.support.brokers.running_broker import create_topic, running_broker
 
 

@@ -1,0 +1,88 @@
+"""Three brokers and ZooKeeper with ten thousand partitions of three replicas: the controller is killed, all restart."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+
+from compat_tests.bench.measuring.brokers import stock_zookeeper
+from compat_tests.bench.ten_thousand import asked
+from compat_tests.bench.ten_thousand.scene import Bound, Figures, Place, Scene
+from compat_tests.support.cluster import Cluster
+from compat_tests.support.services import Broker
+from compat_tests.support.waiting import eventually
+
+BROKERS, REPLICAS = 3, 3
+KILLED = "all led again after the controller's session ended"
+SETTINGS = {"replica.lag.time.max.ms": "30000", "log.segment.delete.delay.ms": "1000"}
+BOUNDS = (Bound(KILLED, "s", most=3.0), Bound("whole again after its start", "s"), Bound("rolling restart", "s"))
+
+
+def scenes(quick: bool) -> list[Scene]:
+    sizes = (20, 100) if quick else (100, 1000, 10_000)
+    return [Scene("partitions of three brokers", sizes, BOUNDS, failover, room_gb=3.0)]
+
+
+def failover(place: Place) -> Figures:
+    """The cluster shares the brokers' core."""
+    directory = Path(place.directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    zookeeper = stock_zookeeper(directory / "zookeeper", place.cores.client)
+    zookeeper.start()
+    cluster = Cluster(directory / "cluster", f"{zookeeper.connect}/{place.kind}", [place.kind] * BROKERS, SETTINGS)
+    try:
+        cluster.start()
+        with asked.connection(next(iter(cluster.brokers.values()))) as raw:
+            asked.create(raw, asked.topic_names(place.size), REPLICAS)
+        _wait_until_whole(cluster, place.size)
+        figures = {KILLED: _kill_the_controller(cluster, place.size)}
+        figures["whole again after its start"] = asked.seconds_of(_heal, cluster, place.size)
+        figures["rolling restart"] = asked.seconds_of(_roll, cluster, place.size)
+        return figures
+    finally:
+        cluster.close()
+        zookeeper.stop()
+
+
+def _kill_the_controller(cluster: Cluster, partitions: int) -> float:
+    """Seconds until another broker says that a broker that lives leads each of them."""
+    controller = cluster.controller()
+    victim = cluster.brokers[controller or 1]
+    successor = next(broker for number, broker in cluster.brokers.items() if number != controller)
+    with asked.connection(successor) as raw:
+        victim.kill()  # and its session is ended
+        begin = time.perf_counter()
+        eventually(
+            lambda: len(asked.metadata(raw).brokers) < BROKERS and asked.led(raw) >= partitions,
+            "all are led again",
+            asked.DEADLINE_S,
+        )
+        return time.perf_counter() - begin
+
+
+def _heal(cluster: Cluster, partitions: int) -> None:
+    cluster.heal()
+    _wait_until_whole(cluster, partitions)
+
+
+def _roll(cluster: Cluster, partitions: int) -> None:
+    for broker in cluster.brokers.values():
+        broker.stop()
+        broker.start()
+        _wait_until_whole(cluster, partitions)
+
+
+def _wait_until_whole(cluster: Cluster, partitions: int) -> None:
+    """Every broker says that all replicas of all partitions are in sync."""
+    for broker in cluster.brokers.values():
+        eventually(partial(_is_whole, broker, partitions), "all are in sync", asked.DEADLINE_S)
+
+
+def _is_whole(broker: Broker, partitions: int) -> bool:
+    return in_sync(broker) == partitions * REPLICAS
+
+
+def in_sync(broker: Broker) -> int:
+    with asked.connection(broker) as raw:
+        return sum(len(one.isr_nodes) for topic in asked.metadata(raw).topics for one in topic.partitions)
