@@ -52,7 +52,7 @@ from kpybroker.wire.messages.produce import ProduceRequest
 from kpybroker.wire.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kpybroker.wire.records.builder import build_batch
 from kpybroker.wire.records.legacy import encode_message
-from tests.support.brokers.running_broker import CLIENT, ask, create_topic, running_broker
+from tests.support.brokers.running_broker import CLIENT, SHARE_STATES, ask, create_topic, running_broker
 from tests.support.requests.large_groups import settled_classic_group, settled_consumer_group
 from tests.wire.fuzz.fuzz_decode import distinct_frames
 
@@ -197,7 +197,7 @@ def check(directory: Path, inputs: dict[str, Input], held_s_max: float) -> None:
     found: dict[str, float] = {}
 
     async def run() -> None:
-        async with running_broker(directory) as broker:
+        async with running_broker(directory, **SHARE_STATES) as broker:
             for topic, config in TOPICS.items():
                 await create_topic(broker, topic, **config)
             for name, hostile in inputs.items():

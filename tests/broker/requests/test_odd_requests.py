@@ -29,7 +29,7 @@ from kpybroker.wire.messages.stop_replica import StopReplicaRequest
 from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from kpybroker.wire.primitives import MAX_STRING
 from kpybroker.wire.schema import Message, struct_fields
-from tests.support.brokers.running_broker import ask, create_topic, running_broker
+from tests.support.brokers.running_broker import SHARE_STATES, ask, create_topic, running_broker
 from tests.support.requests.odd_requests import LONG, odd_request
 
 STATE_OF_THE_CLUSTER = {ApiKey.LEADER_AND_ISR, ApiKey.UPDATE_METADATA, ApiKey.STOP_REPLICA, ApiKey.CONTROLLED_SHUTDOWN}
@@ -83,7 +83,7 @@ async def test_odd_values_have_a_response(
     caplog.set_level(logging.WARNING)
     keys = STATE_OF_THE_CLUSTER if of_a_controller else SERVED.keys() - STATE_OF_THE_CLUSTER
     keys -= {ApiKey.CONTROLLED_SHUTDOWN}
-    async with running_broker(tmp_path, topics=["u"]) as broker:
+    async with running_broker(tmp_path, topics=["u"], **SHARE_STATES) as broker:
         topic_id = await create_topic(broker, "t", 3)
         for key in sorted(keys) * (60 if of_a_controller else 8):
             version = random.randint(*SERVED[key])

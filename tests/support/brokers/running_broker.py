@@ -22,6 +22,12 @@ from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.network.memory_transport import MemoryTransport
 
 SEAMS = [field.name for field in fields(Seams)]
+SHARE_STATES = {
+    "share_coordinator_state_topic_replication_factor": "1",
+    "share_coordinator_state_topic_min_isr": "1",
+    "share_coordinator_state_topic_num_partitions": "2",
+}
+"""Keys with which one broker keeps states of share groups. Without them what asks for one tries for 15 s."""
 CLIENT = PlainConnectionInfo(connection_id="test")
 
 
@@ -33,9 +39,6 @@ def settings(directory: Path, **keys: str) -> dict[str, str]:
         "listeners": "PLAINTEXT://127.0.0.1:9092",
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "2",
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-        "share.coordinator.state.topic.num.partitions": "2",
         "group.initial.rebalance.delay.ms": "0",
     }
     return props | {name.replace("_", "."): value for name, value in keys.items()}
