@@ -3,7 +3,3 @@
 What never lives here: what a broker does once it runs (`kpybroker.broker`), and what its keys mean
 (`kpybroker.config`). Start from `main`, which declares the commands; `run` starts and stops a broker.
 """
-
-from kpybroker.cli.interpreter.postponed import postpone
-
-postpone()  # before any of our modules, or of those that they import, loads what it may never need

@@ -99,10 +99,11 @@ def test_another_thread_waits_until_it_is_whole(place: Path) -> None:
 
 def test_a_broker_needs_none_of_them_until_something_asks_for_it() -> None:
     code = (
+        "from kpybroker.cli.interpreter.postponed import POSTPONED, is_postponed, postpone\n"
+        "postpone()\n"
         "import kpybroker.cli.main, kpybroker.cli.run, kpybroker.cli.dev, kpybroker.control.hosted\n"
         "import kpybroker.broker.app\n"
         "from kpybroker.broker.handlers.records import fetch, produce\n"
-        "from kpybroker.cli.interpreter.postponed import POSTPONED, is_postponed\n"
         "print(*(name for name in POSTPONED if not is_postponed(name)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
