@@ -30,9 +30,10 @@ from compat_tests.support.clients import Client
 from compat_tests.support.groups.members import Member, speaks_new_protocol, start_member
 from compat_tests.support.groups.serving import NOT_SERVED, QUICK, serves_groups
 from compat_tests.support.quick import create_topic
-from compat_tests.support.services import KAFKA_VERSION, QUICK_JVMS, Broker, ZooKeeper
+from compat_tests.support.services import KAFKA_VERSION, Broker, ZooKeeper
 from compat_tests.support.tools import VERSIONS, Tools
 from kpybroker.config.keys.own import KAFKA_VERSIONS
+from tests.support.programs.forks import QUICK_JVMS, fork_children_of_testing
 
 TEST_SECONDS_MAX = 600
 NEWER = ((re.compile(r"(?<![\d.])3\.9\.1(?![\d.])"), "4.x"), (re.compile(r"(?<=kafka-python-)2\.2\.15"), "3.0.12"))
@@ -69,6 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ[QUICK_JVMS] = "yes"
+    fork_children_of_testing()
     deps.brings_clients = config.getoption("--all-versions")
     if release := config.getoption("--kafka-version"):
         os.environ[KAFKA_VERSION] = release

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from typing import Any
 
 import hypothesis
@@ -35,6 +36,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("durability")
     group.addoption("--whole", action="store_true", help="every crash, failure and damage, not a slice of them")
     group.addoption("--seed", type=int, default=0, help="chooses the slice, and what a crash leaves")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if sys.platform == "linux" and not config.getoption("--quick"):
+        from tests.support.programs.forks import fork_children_of_testing
+
+        fork_children_of_testing()
 
 
 @pytest.fixture

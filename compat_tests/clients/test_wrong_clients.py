@@ -108,7 +108,7 @@ def test_java_consumers_of_new_protocols(
 ) -> None:
     create_topic(classic_broker.bootstrap, name)
     tools = Tools("4.x", classic_broker.bootstrap)
-    asked = ("--topic", name, "--group", name, "--consumer-property", f"client.id={name}", "--timeout-ms", "20000")
+    asked = ("--topic", name, "--group", name, "--consumer-property", f"client.id={name}", "--timeout-ms", "3000")
     result = tools.run(*command, *asked, check=False)
     assert error in result.out + result.err, str(result)
     (line,) = lines(classic_broker, f"client_id={name}", fix)

@@ -32,6 +32,11 @@ class Seen(NamedTuple):
     last_stable_offset: int
     aborted: list[tuple[int, int]]
 
+    @property
+    def are_ended(self) -> bool:
+        """Whether there is an aborted transaction, and no open one."""
+        return len(self.aborted) == 1 and self.last_stable_offset == self.high_watermark
+
 
 def seen_at(cluster: Cluster, broker_id: int, topic: str) -> Seen:
     partition = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1_000_000)
@@ -80,8 +85,9 @@ def test_sequences_and_transactions_go_on_at_the_next_leader(cluster: Cluster, n
     bad.begin("bad 1", "bad 2")
     good.producer.commit_transaction(DEADLINE_S)
     bad.producer.abort_transaction(DEADLINE_S)
-    # The response to EndTxn does not wait for the markers.
-    cluster.wait(lambda: len(seen_at(cluster, first, name).aborted) == 1, "the transaction is aborted")
+    cluster.wait(
+        lambda: seen_at(cluster, first, name).are_ended, "both markers, which EndTxn's responses do not wait for"
+    )
     late.begin("late 1", "late 2")
     before = seen_at(cluster, first, name)
     assert len(before.aborted) == 1

@@ -5,10 +5,15 @@ Leaders write the ISR to the tree themselves, and controllers of either kind tak
 
 from __future__ import annotations
 
+import pytest
+
 from compat_tests.cluster.conftest import MakeCluster
 from compat_tests.cluster.traffic import Writer, verify, wait_for_equal_logs
 
 SOME = 200
+
+pytestmark = pytest.mark.wide
+"""The same by brokers of ours alone is in `tests/broker/replication/test_isr_writes.py`."""
 
 
 def test_kafka_and_kpybroker_write_the_isr_for_each_other(own_cluster: MakeCluster, name: str) -> None:

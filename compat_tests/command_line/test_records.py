@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -175,18 +176,18 @@ def test_a_broker_that_is_away_does_not_keep_it_from_ending(own_broker: StartBro
             assert consumer.stdout.readline() == b"first\n"
             broker.service.kill()
             consumer.send_signal(signal.SIGINT)
+            process.stdin.write(b"second\n")
+            process.stdin.flush()
+            eventually(lambda: not unread_bytes(process.stdin), "the line is read")
+            # the next one is read once the record of this one is on its way
+            process.stdin.write(b"third\n")
+            process.stdin.flush()
+            eventually(lambda: not unread_bytes(process.stdin), "the next line is read")
+            assert process.stderr is not None
+            process.send_signal(signal.SIGINT)
             # librdkafka alone takes a session's 45 s
             _, err = consumer.communicate(timeout=30)
             assert (consumer.returncode, err.decode().splitlines()[-1]) == (0, f"1 record from 1 partition of {name}")
-        process.stdin.write(b"second\n")
-        process.stdin.flush()
-        eventually(lambda: not unread_bytes(process.stdin), "the line is read")
-        # the next one is read once the record of this one is on its way
-        process.stdin.write(b"third\n")
-        process.stdin.flush()
-        eventually(lambda: not unread_bytes(process.stdin), "the next line is read")
-        assert process.stderr is not None
-        process.send_signal(signal.SIGINT)
         code, err = process.wait(60), process.stderr.read()
     assert code == 130, err
     assert b"delivered 1 record to" in err
@@ -238,15 +239,17 @@ def test_a_record_that_is_too_large_fails_alone(cli: CommandLine, topic: MakeTop
 
 
 def test_a_cluster_that_is_away_is_a_quick_error_and_no_traceback(name: str) -> None:
-    cli = CommandLine("127.0.0.1:1")
-    for words in (
+    commands = (
         ("topic", "list"),
         ("topic", "consume", name),
         ("group", "list"),
         ("cluster", "info"),
         ("acl", "list"),
-    ):
-        result = cli.run(*words, code=1)
+    )
+    cli = CommandLine("127.0.0.1:1")
+    with ThreadPoolExecutor(len(commands)) as threads:
+        results = list(threads.map(lambda words: cli.run(*words, code=1), commands))
+    for result in results:
         assert result.err.startswith("kpybroker: "), str(result)
         assert "refused" in result.err
         assert "doctor" in result.err

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from compat_tests.deps import axe
 from kpybroker.testing import Broker
+from tests.support.programs.forks import COMMANDS, piped
 
 CHROMIUM = "/usr/bin/chromium"
 NAME = "console.example"
@@ -26,11 +26,14 @@ WAIT_MS = 60_000
 START_S = 180.0
 """A machine that is busy with other tests starts a broker slowly."""
 
-LOOKS = (("dark", 1440), ("light", 768), ("dark", 360))
+LOOKS = (("dark", 1440), ("light", 360))
 """Schemes and widths that every page is looked at in; `OTHER_LOOKS` are looked at by wide tests."""
-OTHER_LOOKS = (("light", 1440), ("dark", 768), ("light", 360))
+OTHER_LOOKS = (("light", 1440), ("dark", 768), ("light", 768), ("dark", 360))
 
 CONFIG = {"kpybroker.metrics.port": 0, "kpybroker.log.levels": "kafka.request.logger=DEBUG"}
+
+HURRIED = "(every => { setInterval = (what, ms, ...rest) => every(what, ms / 10, ...rest); })(setInterval)"
+"""Intervals alone: a limit of time is as long as ever."""
 
 OpenPage = Callable[..., Page]
 
@@ -38,8 +41,7 @@ OpenPage = Callable[..., Page]
 @contextmanager
 def console(*arguments: str) -> Iterator[str]:
     """The address of a console with these arguments."""
-    command = [sys.executable, "-m", "kpybroker", "console", "--port", "0", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with piped(["console", "--port", "0", *arguments], COMMANDS) as process:
         assert process.stdout is not None
         ready = process.stdout.readline().split()
         try:
@@ -90,12 +92,17 @@ def chromium(browser_command: str) -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(chromium: Browser) -> Iterator[OpenPage]:
-    """Opens a page in a browser of its own. The test fails if the page's policy or a script was violated."""
+    """Opens a page in a browser of its own. The test fails if the page's policy or a script was violated.
+
+    One that `hurries` updates itself ten times as often.
+    """
     problems: list[str] = []
     contexts = []
 
-    def make(url: str, *, allows_failures: bool = False, **options: Any) -> Page:
+    def make(url: str, *, allows_failures: bool = False, hurries: bool = False, **options: Any) -> Page:
         context = chromium.new_context(**options)
+        if hurries:
+            context.add_init_script(HURRIED)
         context.set_default_timeout(WAIT_MS)
         contexts.append(context)
         page = context.new_page()

@@ -127,7 +127,7 @@ def test_an_update_keeps_the_focus_and_the_scrolling(address: str, open_page: Op
 
 
 def test_updates_pause_while_the_reader_wants_it(address: str, kafka: Broker, open_page: OpenPage) -> None:
-    page = open_page(f"{address}/topics/orders/messages")
+    page = open_page(f"{address}/topics/orders/messages", hurries=True)
     expect(page.get_by_role("button", name="Pause updates")).to_be_hidden()
     page.goto(f"{address}/topics")
     updated(page)
@@ -167,6 +167,6 @@ def test_a_group_is_previewed_with_the_keyboard_only(address: str, kafka: Broker
 
 
 def test_a_page_updates_itself(address: str, kafka: Broker, open_page: OpenPage) -> None:
-    page = open_page(f"{address}/topics")
+    page = open_page(f"{address}/topics", hurries=True)
     kafka.create_topic("made-later", 1)
     expect(page.locator("tbody")).to_contain_text("made-later")

@@ -32,7 +32,6 @@ from compat_tests.crash.load import TopicMaker, read_all
 from compat_tests.crash.soak import KILL_AFTER_S_MAX, KILLED_WHILE_STARTING, OVERRIDES, PROGRESS_DEADLINE_S, Soak
 from compat_tests.support.machine.loop_disk import MIB, LoopDisk, may_mount
 from compat_tests.support.services import Broker
-from compat_tests.support.waiting import eventually
 from kpybroker.storage.disk import names
 from kpybroker.storage.disk.checkpoints import decode_offsets
 
@@ -69,7 +68,6 @@ class PoweredBroker(Broker):
         """
         if is_running := self.service.running:
             self.service.pause()
-            eventually(self.service.is_paused, "the end of its calls")
         self.disk.cut_power()
         if is_running:
             self.service.resume()

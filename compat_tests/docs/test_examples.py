@@ -9,6 +9,8 @@ import importlib.util
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,11 @@ from tests.support.programs.pytest_runs import pytest_command, pytest_environmen
 
 EXAMPLES = projects.EXAMPLES
 RUN_S_MAX = 300
+RUNS_AT_ONCE = 3
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/test_*.py"))
 NEEDED = {"faststream_app": "faststream", "django_shop": "pytest_django"}
 """What is not in this environment: these run in their own only."""
+Runs = Mapping[str, Future[subprocess.CompletedProcess[str]]]
 HERE = [
     name
     for name in NAMES
@@ -35,10 +39,18 @@ def test_there_are_eight_projects_and_six_subjects() -> None:
     assert len(NAMES) == 14
 
 
-@pytest.mark.parametrize("name", HERE)
-def test_its_tests_pass(name: str, tmp_path: Path) -> None:
-    folder = shutil.copytree(EXAMPLES / name, tmp_path / name)
-    done = subprocess.run(
+@pytest.fixture(scope="module")
+def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    """Of the examples that are tested, some at once: they wait most of the time."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    names = [str(item.callspec.params["name"]) for item in items if item.function is test_its_tests_pass]
+    with ThreadPoolExecutor(RUNS_AT_ONCE) as threads:
+        yield {name: threads.submit(_run, name, tmp_path_factory.mktemp(name)) for name in names}
+
+
+def _run(name: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    folder = shutil.copytree(EXAMPLES / name, directory / name)
+    return subprocess.run(
         pytest_command("-q", others=["asyncio"] if "asyncio_mode" in _settings(folder) else []),
         cwd=folder,
         env=pytest_environment(),
@@ -47,6 +59,11 @@ def test_its_tests_pass(name: str, tmp_path: Path) -> None:
         timeout=RUN_S_MAX,
         check=False,
     )
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_its_tests_pass(name: str, runs: Runs) -> None:
+    done = runs[name].result()
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^\d+ passed(, \d+ warnings?)? in ", done.stdout, re.MULTILINE), done.stdout
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +12,7 @@ from dataclasses import asdict, dataclass
 from compat_tests.deps import ROOT
 from compat_tests.support.tools import VERSIONS, Tools
 from compat_tests.support.waiting import eventually
+from tests.support.programs.signals import freeze, thaw
 
 WORKER = ROOT / "compat_tests" / "workers" / "confluent_copier.py"
 TRANSACTION_SIZE = 10
@@ -110,12 +109,11 @@ class Copier:
         self.result()
 
     def freeze(self) -> None:
-        """SIGSTOP, and wait until all of its threads stand still."""
-        os.kill(self._process.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+        """Let all of its threads stand still."""
+        freeze(self._process.pid)
 
     def thaw(self) -> None:
-        os.kill(self._process.pid, signal.SIGCONT)
+        thaw(self._process.pid)
 
     def is_fenced(self) -> bool:
         """Wait for its end; whether it says that another has taken its place."""

@@ -57,12 +57,12 @@ class Mutant(NamedTuple):
     patch: Path
 
 
-def mutants() -> list[Mutant]:
-    return [_read(path) for path in sorted(PATCHES.glob("*.patch"))]
+def mutants(patches: Path = PATCHES) -> list[Mutant]:
+    """Those of a directory. The head of a patch is `What: ...` and `Faults: ...`."""
+    return [_read(path) for path in sorted(patches.glob("*.patch"))]
 
 
 def _read(path: Path) -> Mutant:
-    """The head of a patch is `What: ...` and `Faults: ...`."""
     head = dict(line.split(": ", 1) for line in path.read_text().splitlines()[:2])
     return Mutant(path.stem, head["What"], tuple(head["Faults"].split()), path)
 

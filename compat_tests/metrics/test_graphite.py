@@ -13,7 +13,7 @@ import pytest
 from compat_tests.conftest import Launcher
 from compat_tests.deps import jars_dir
 from compat_tests.metrics.graphite import Carbon, Lines
-from compat_tests.support.services import AS_KAFKA_3_9, Broker, started
+from compat_tests.support.services import AS_KAFKA_3_9, INTERNAL_PARTITIONS, Broker, started
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
 from kpybroker.config.keys.own import GRAPHITE_REPORTER
@@ -120,7 +120,8 @@ def test_carbon_stores_what_is_sent_and_misses_nothing_once_it_is_back(launcher:
         put_load_on(broker)
         eventually(lambda: carbon.newest(MESSAGES) == 3, "three messages in carbon")
         partitions = "kafka.kafka.server.ReplicaManager.PartitionCount.value"
-        eventually(lambda: carbon.newest(partitions) == 51, "51 partitions in carbon, which has a file for each name")
+        count = INTERNAL_PARTITIONS + 1
+        eventually(lambda: carbon.newest(partitions) == count, "the partitions in carbon, with a file for each name")
         carbon.close()
         eventually(lambda: "Metrics do not arrive at Graphite" in broker.service.output(), "a line about it")
         carbon.start()

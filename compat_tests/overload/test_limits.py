@@ -16,7 +16,7 @@ from compat_tests.conftest import StartBroker
 from compat_tests.overload.raw import Raw, frame_of
 from compat_tests.overload.victim import MIB, Victim
 from compat_tests.support import quick
-from compat_tests.support.services import Broker
+from compat_tests.support.services import INTERNAL_PARTITIONS, Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.system import IS_PORTABLE
 from kpybroker.wire.api import ApiKey
@@ -187,7 +187,7 @@ def test_descriptors_run_out(own_broker: StartBroker, connections: contextlib.Ex
     producer = Producer({"bootstrap.servers": broker.bootstrap, "batch.num.messages": 1, **quick.QUIET})
     assert write(producer, 1) == 1
     # The bystander's group asks for its coordinator: what that opens is not to come when there is no room left.
-    eventually(lambda: logs_of(victim, "__consumer_offsets") == 50, "the partitions of __consumer_offsets")
+    eventually(lambda: logs_of(victim, "__consumer_offsets") == INTERNAL_PARTITIONS, "all of __consumer_offsets")
     psutil.Process(victim.pid).rlimit(psutil.RLIMIT_NOFILE, (victim.open_files + 100,) * 2)
     clients = []
     for _ in range(120):

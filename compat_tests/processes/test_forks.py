@@ -1,4 +1,4 @@
-"""A broker or a command that tests fork (`support/machine/forks.py`) is what a process that was started is."""
+"""A broker or a command that tests fork (`tests/support/programs/forks.py`) is what a process that was started is."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from compat_tests.support.command_line import CommandLine
-from compat_tests.support.machine.forks import OTHER_BUILD, can_fork, forks
 from compat_tests.support.quick import create_topic
-from compat_tests.support.services import QUICK_JVMS, Broker, kpybroker_executable
+from compat_tests.support.services import Broker, kpybroker_executable
 from compat_tests.support.waiting import eventually
+from tests.support.programs.forks import OTHER_BUILD, QUICK_JVMS, can_fork, forks
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere brokers are started")
 
@@ -78,7 +78,7 @@ def test_none_is_left_when_the_tests_end(tmp_path: Path) -> None:
     program = (
         "import os, sys, signal\n"
         "from pathlib import Path\n"
-        "from compat_tests.support.machine.forks import forks\n"
+        "from tests.support.programs.forks import forks\n"
         "log = open(os.devnull, 'wb')\n"
         "one = forks().start(['dev', '--port', '0', '--ephemeral'], Path('.'), os.environ, log.fileno())\n"
         "print(one.pid, flush=True)\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 from pathlib import Path
@@ -17,6 +16,7 @@ from compat_tests.support.quick import admin_client, create_topic, fill, read
 from compat_tests.support.records import make_records
 from compat_tests.support.waiting import eventually
 from kpybroker.config.sources.properties import load_properties
+from tests.support.programs.signals import freeze
 
 PAIR = [("t", 0), ("t", 1)]
 
@@ -79,7 +79,7 @@ def test_nothing_outlives_a_supervisor_that_is_killed(start: StartProcesses) -> 
 def test_a_second_signal_ends_all_at_once(start: StartProcesses) -> None:
     pair = start("dev", "--brokers", "2", "--processes", "--port", "0", "--ephemeral")
     for pid in pair.pids.values():
-        os.kill(pid, signal.SIGSTOP)
+        freeze(pid)
     directories = [Path(one) for one in pair.ready["logDirs"]]
     pair.signal(signal.SIGTERM)
     eventually(lambda: _insist(pair), "the end of the supervisor", DEADLINE_S)

@@ -6,7 +6,6 @@ import os
 import shlex
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from compat_tests.conftest import Launcher
 from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
+from tests.support.programs.forks import COMMANDS, piped
 
 START_WORDS = ["kpybroker", "registry", "ready"]
 
@@ -26,8 +26,7 @@ class Instance:
     def __init__(self, *arguments: str, log: Path) -> None:
         self._log = log.open("ab")
         self.log = log
-        command = [sys.executable, "-m", "kpybroker", "registry", "--port", "0", *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
+        self.process = piped(["registry", "--port", "0", *arguments], COMMANDS, self._log.fileno())
         assert self.process.stdout is not None
         ready = self.process.stdout.readline().split()
         assert ready[:3] == START_WORDS, log.read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 import httpx
@@ -10,6 +9,7 @@ import pytest
 
 from compat_tests.registry.conftest import Instance, MakeRegistry
 from compat_tests.support.waiting import eventually
+from tests.support.programs.signals import freeze, thaw
 
 
 def post(instance: Instance, subject: str, schema: str) -> dict[str, Any]:
@@ -63,9 +63,9 @@ def test_an_instance_that_never_leads_waits_for_one_that_does(start: MakeRegistr
 def test_a_leader_that_was_frozen_does_not_write_as_one(start: MakeRegistry) -> None:
     frozen, other = start(), start()
     assert registered(frozen, "a", '"int"') == 1
-    frozen.process.send_signal(signal.SIGSTOP)
+    freeze(frozen.process.pid)
     assert registered(other, "b", '"long"') == 2
-    frozen.process.send_signal(signal.SIGCONT)
+    thaw(frozen.process.pid)
     assert registered(frozen, "c", '"string"') == 3, "forwarded, or refused until it knows the leader"
     everything = {name: httpx.get(f"{other.url}/subjects/{name}/versions/1", timeout=60).json()["id"] for name in "abc"}
     assert everything == {"a": 1, "b": 2, "c": 3}

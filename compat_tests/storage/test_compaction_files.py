@@ -181,6 +181,7 @@ def kafka(tmp_path: Path) -> Iterator[Broker]:
     zookeeper.stop()
 
 
+@pytest.mark.wide
 def test_kafka_and_kpybroker_leave_the_same(kafka: Broker, tmp_path: Path) -> None:
     kafka.start()
     settings: dict[str, Any] = {key.replace(".", "_"): value for key, value in CONFIG.items()}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from compat_tests.deps import jars_dir
 from compat_tests.support.tools import LOG4J, compiled
+from tests.support.programs.signals import freeze, thaw
 
 JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{LOG4J}")
 CLASSIC, STREAMS = "classic", "streams"
@@ -36,12 +35,11 @@ class Application:
         return self._log.read_text()[-6000:]
 
     def freeze(self) -> None:
-        """SIGSTOP, and wait until all of its threads stand still."""
-        os.kill(self._process.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+        """Let all of its threads stand still."""
+        freeze(self._process.pid)
 
     def thaw(self) -> None:
-        os.kill(self._process.pid, signal.SIGCONT)
+        thaw(self._process.pid)
 
     def kill(self) -> None:
         self._process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,10 @@ from typing import Any
 from compat_tests.deps import ROOT, old_kafka_python_dir
 from compat_tests.support.records import LONG_VALUE, Record, digest
 from compat_tests.support.tools import Tools, run_process
+from tests.support.programs.forks import CLIENTS as CLIENT_LIBRARIES
+from tests.support.programs.forks import QUICK_JVMS, can_fork, forks
 
+CALL_S = 300.0
 WORKER = ROOT / "compat_tests" / "workers" / "python_client.py"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -37,8 +41,14 @@ def python_command(client: str, command: str, spec: str) -> tuple[list[str], dic
 
 def python_call(client: str, command: str, **spec: Any) -> dict[str, Any]:
     line, env = python_command(client, command, "-")
-    result = run_process(line, json.dumps(spec) + "\n", env=env, deadline_s=300)
-    response: dict[str, Any] = json.loads(result.out.splitlines()[-1])
+    given = json.dumps(spec) + "\n"
+    environment = {**os.environ, **env}
+    if QUICK_JVMS in environment and can_fork(environment, CLIENT_LIBRARIES):
+        code, out, err = forks(CLIENT_LIBRARIES).run(line[1:], given, environment, CALL_S)
+        assert code == 0, (code, out, err)
+    else:
+        out = run_process(line, given, env=env, deadline_s=CALL_S).out
+    response: dict[str, Any] = json.loads(out.splitlines()[-1])
     return response
 
 

@@ -6,15 +6,12 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from compat_tests.deps import ROOT
-from compat_tests.support.machine.forks import COMMANDS, can_fork, forks
-from compat_tests.support.services import QUICK_JVMS
 from compat_tests.support.tools import Result, run_process
+from tests.support.programs.forks import COMMANDS, QUICK_JVMS, can_fork, forks
 
 DEADLINE_S = 120.0
 
@@ -57,20 +54,6 @@ class CommandLine:
 
 
 def _forked(arguments: Sequence[str], stdin: str | bytes | None, environment: Mapping[str, str]) -> Result:
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        given.write(stdin.encode() if isinstance(stdin, str) else stdin or b"")
-        given.seek(0)
-        descriptors = [file.fileno() for file in (out, err, given)]
-        process = forks(COMMANDS).start(arguments, Path.cwd(), environment, *descriptors)
-        try:
-            code = process.wait(DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = -1
-        texts = []
-        for file in (out, err):
-            file.seek(0)
-            texts.append(file.read().decode(errors="replace"))
-    result = Result(["kpybroker", *arguments], code, *texts)
-    assert process.returncode is not None, f"no end within {DEADLINE_S} s: {result}"
-    return result
+    code, out, err = forks(COMMANDS).run(arguments, stdin, environment, DEADLINE_S)
+    assert code is not None, f"no end within {DEADLINE_S} s: {arguments}\n{out}\n{err}"
+    return Result(["kpybroker", *arguments], code, out, err)

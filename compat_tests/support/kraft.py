@@ -10,9 +10,10 @@ from pathlib import Path
 
 from compat_tests.deps import jars_dir
 from compat_tests.support.machine.class_archives import keep_classes, server_options
-from compat_tests.support.services import LOG4J, QUICK_JVMS, Service, write_properties
+from compat_tests.support.services import INTERNAL_PARTITIONS, LOG4J, Service, write_properties
 from compat_tests.support.tools import argument_file, quick_options
 from tests.support.network.ports import free_port
+from tests.support.programs.forks import QUICK_JVMS
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 KRAFT = "kraft"
@@ -52,10 +53,13 @@ class KraftBroker:
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
                 "log.dirs": str(self.data_dir),
                 "offsets.topic.replication.factor": "1",
+                "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
                 "transaction.state.log.replication.factor": "1",
                 "transaction.state.log.min.isr": "1",
+                "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
                 "share.coordinator.state.topic.replication.factor": "1",
                 "share.coordinator.state.topic.min.isr": "1",
+                "share.coordinator.state.topic.num.partitions": str(INTERNAL_PARTITIONS),
                 "group.initial.rebalance.delay.ms": "0",
                 **(overrides or {}),
             },

@@ -21,12 +21,13 @@ from confluent_kafka.admin import AdminClient
 
 from compat_tests.deps import ROOT
 from compat_tests.support.machine.class_archives import keep_classes, server_options
-from compat_tests.support.machine.forks import Forked, can_fork, forks
 from compat_tests.support.quick import admin_client
 from compat_tests.support.tools import argument_file, quick_options
 from compat_tests.support.waiting import eventually
 from compat_tests.support.zookeeper.sessions import end_session
 from tests.support.network.ports import free_port
+from tests.support.programs.forks import QUICK_JVMS, Forked, can_fork, forks
+from tests.support.programs.signals import freeze, thaw
 
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 120.0
@@ -39,8 +40,6 @@ would do, but then Python forks in place of vfork, and to copy all collected tes
 S = TypeVar("S", bound="Startable")
 
 LOG4J = ROOT / "compat_tests" / "jvm" / "log4j-broker.properties"
-QUICK_JVMS = "COMPAT_QUICK_JVMS"
-"""Set where Kafka and ZooKeeper are needed for seconds, as in tests: they start as tools do. Brokers of ours fork."""
 KAFKA_VERSION = "COMPAT_KAFKA_VERSION"
 """The release in whose place brokers of ours are. Not set: they serve everything, with the newest features."""
 AS_KAFKA_3_9 = {"kpybroker.kafka.version": "3.9"}
@@ -147,19 +146,11 @@ class Service:
             self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: its sockets stay open, and nothing gets a response."""
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def is_paused(self) -> bool:
-        """Whether all its threads have stopped: one that waits for a disk does so at the end of its call only."""
-        try:
-            states = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
-        except FileNotFoundError:  # a thread has just ended
-            return False
-        return all(state.rpartition(")")[2].split()[0] == "T" for state in states)
+        """Let it stand still: its sockets stay open, and nothing gets a response."""
+        freeze(self.pid)
 
     def resume(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
+        thaw(self.pid)
 
     def tail(self, lines_max: int = 60) -> str:
         return "\n".join(self.output().splitlines()[-lines_max:])
@@ -240,10 +231,14 @@ def _serves(port: int) -> bool:
             return False
 
 
+INTERNAL_PARTITIONS = 5
+
+
 def stock_properties(port: int, data_dir: Path) -> dict[str, str]:
     """The server.properties of Kafka's own download, with this broker's port and directory.
 
-    Only retention is looked at less often: tests write records that are years old and read them minutes later.
+    Retention is looked at less often: tests write records that are years old and read them minutes later. Internal
+    topics have few partitions: fifty are two tenths of a second of a processor in each broker that has groups.
     """
     return {
         "broker.id": "0",
@@ -257,8 +252,10 @@ def stock_properties(port: int, data_dir: Path) -> dict[str, str]:
         "num.partitions": "1",
         "num.recovery.threads.per.data.dir": "1",
         "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
         "log.retention.hours": "168",
         "log.retention.check.interval.ms": "86400000",
         "zookeeper.connection.timeout.ms": "18000",

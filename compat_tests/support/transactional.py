@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from compat_tests.deps import ROOT, go_transactional
 from compat_tests.support import quick
 from compat_tests.support.tools import program_command
+from tests.support.programs.forks import asked
 
 WORKERS = ROOT / "compat_tests" / "workers"
 JAVA = {"java-3.9.1": "3.9.1", "java-4.3.1": "4.x"}
@@ -49,9 +51,7 @@ class Transactional:
             }
         )
         command = _command(library, spec)
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        self._process = asked(command, os.environ, subprocess.DEVNULL)
 
     def do(self, *order: Any) -> None:
         """Raises Failed."""

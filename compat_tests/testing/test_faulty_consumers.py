@@ -177,7 +177,10 @@ def test_a_member_that_is_unknown_joins_again(faulty: Broker, topic: str, librar
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_silenced_consumer_connects_again(faulty: Broker, topic: str, library: str) -> None:
     fault = faulty.faults.never_answer("Fetch", topic=topic, once=True)
-    name = "socket_timeout_ms" if library == "confluent-kafka" else "request_timeout_ms"
-    short: dict[str, Any] = {"session_timeout_ms": 4000, "heartbeat_interval_ms": 300, name: 4500}
+    short: dict[str, Any] = {"session_timeout_ms": 4000, "heartbeat_interval_ms": 300}
+    if library == "confluent-kafka":
+        short["socket_timeout_ms"] = 1500
+    else:
+        short["request_timeout_ms"] = 4500  # it must be longer than a session
     assert consume(faulty, library, topic, topic, Goal(len(VALUES)), **short) == VALUES
     assert fault.hits == 1

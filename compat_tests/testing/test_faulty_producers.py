@@ -92,7 +92,7 @@ def test_a_request_without_any_response_is_sent_again(
     faulty: Broker, topic: str, library: str, after_work: bool
 ) -> None:
     fault = faulty.faults.never_answer("Produce", topic=topic, nth=2, after_work=after_work)
-    produce(faulty, library, topic, VALUES, request_timeout_s=2)
+    produce(faulty, library, topic, VALUES, request_timeout_s=1)
     faulty.assert_records(topic, values=VALUES)
     assert fault.hits == 1
 

@@ -16,6 +16,8 @@ from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.update_features import UpdateFeaturesRequest
 from tests.support.network.ports import free_port
 
+SESSION_S = 18
+"""How long a session of Kafka's lasts."""
 GROUPS = UpdateFeaturesRequest.FeatureUpdateKey(feature="group.version", max_version_level=1)
 
 
@@ -41,6 +43,7 @@ def test_a_registered_kafka_3_9_blocks_an_upgrade_and_is_kept_out_after_it(tmp_p
             assert known_by(wire.any()).finalized == {}
         finally:
             kafka.service.kill()
+        own.clock.advance(seconds=SESSION_S)
         eventually(lambda: upgrade() is None, "the registration of the killed broker is gone")
         assert known_by(wire.any())[1:] == ({"group.version": 1}, 1)
 

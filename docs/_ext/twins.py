@@ -17,6 +17,8 @@ SUMMARY = (
     "existing Kafka clients work with it."
 )
 LEFT_OUT = "a.headerlink, a.viewcode-link, svg, style, script, .graphviz, img[alt='']"
+CODE = re.compile("<pre[ >].*?</pre>", re.DOTALL)
+SPANS = re.compile("</?span[^>]*>")
 SECTIONS = ("start", "guides", "concepts", "reference", "internals", "testing", "speed", "examples")
 
 
@@ -43,8 +45,11 @@ class Converter(MarkdownConverter):  # type: ignore[misc]
 
 
 def markdown(html: str) -> str:
-    """The article of a page."""
-    article = BeautifulSoup(html, "html.parser").select_one("article[role=main]")
+    """The article of a page. The colours of its code are left out first: they are most of its elements."""
+    begins = html.index('<article role="main"')
+    text = html[begins : html.index("</article>", begins) + len("</article>")]
+    plain = CODE.sub(lambda code: SPANS.sub("", code[0]), text)
+    article = BeautifulSoup(plain, "html.parser").select_one("article[role=main]")
     assert article is not None
     for one in article.select(LEFT_OUT):
         one.decompose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,8 @@ from kpybroker.client.connect.errors import CommandError
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.pages.retry import NO_FORM, form_of
 from kpybroker.console.pages.routes import ROUTES
-from kpybroker.console.web.context import Console, render
+from kpybroker.console.web.clusters import Clusters
+from kpybroker.console.web.context import Console, consoles_of, render
 from kpybroker.console.web.forms import status_of
 from kpybroker.console.web.guard import Guard, door_of, not_let_in
 from kpybroker.console.web.live import Live
@@ -32,14 +34,18 @@ TITLES: Final = {
 STATIC: Final = Path(__file__).with_name("static")
 
 
-def make_app(options: ConsoleOptions, live: Live | None = None) -> Starlette:
-    """The ASGI application of one console; nothing is sent to the cluster before the first page."""
-    console = Console(options, live)
+def make_app(options: ConsoleOptions, live: Live | None = None, clusters: Sequence[ConsoleOptions] = ()) -> Starlette:
+    """The ASGI application of one console; nothing is sent to a cluster before its first page.
+
+    `clusters` are those of a console of several, each with its name; `options` are then those of the process.
+    """
+    console = consoles_of(options, clusters) if clusters else Console(options, live)
     app = Starlette(
         routes=[*ROUTES, Mount("/static", StaticFiles(directory=STATIC), name="static")],
         middleware=[
             Middleware(AtTheDoor, door=door_of(options), refused=not_let_in),
             Middleware(Guard, options=options, sessions=console.sessions),
+            *([Middleware(Clusters, consoles=console.clusters)] if clusters else ()),
         ],
         exception_handlers={CommandError: _failed, HTTPException: _refused},
     )

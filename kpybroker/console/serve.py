@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import uvicorn
@@ -28,18 +29,19 @@ START_S_MAX: Final = 5.0
 STOP_S_MAX: Final = 2
 
 
-def serve(options: ConsoleOptions, descriptor: int | None = None) -> int:
+def serve(options: ConsoleOptions, descriptor: int | None = None, clusters: Sequence[ConsoleOptions] = ()) -> int:
     """Serve until Ctrl-C or SIGTERM; the exit code. Raises CommandError where it cannot begin.
 
-    `descriptor` is of a socket that listens already, from a broker that starts this console next to itself.
+    `descriptor` is of a socket that listens already, from a broker that starts this console next to itself. `clusters`
+    are those of a console of several, which begins also where some of them are away.
     """
     check(options)
     with bound(options.host, options.port) if descriptor is None else socket.socket(fileno=descriptor) as listener:
-        if descriptor is None:
+        if descriptor is None and not clusters:
             Cluster(options.settings._replace(timeout_s=min(options.settings.timeout_s, START_S_MAX))).metadata()
         host, port = listener.getsockname()[:2]
         config = uvicorn.Config(
-            make_app(options),
+            make_app(options, clusters=clusters),
             http=protocol(LIMITS, "The console's port", logger),
             log_config=None,
             access_log=False,

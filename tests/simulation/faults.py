@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import trio
 
-from tests.simulation.observer import is_in_sync
+from compat_tests.faults.history import Absence, History
+from tests.simulation.checks.observer import is_in_sync
+from tests.simulation.clients.client import now_ns
 from tests.simulation.seams.tree import HOST as TREE
-from tests.simulation.storm import Fault
-from tests.simulation.world import Machine, World
+from tests.simulation.storm import Fault, Storm
+from tests.simulation.world import SESSION_TIMEOUT_MS, Machine, World
 
 CLOCK_JUMP_MS_MAX = 30_000
 SLOW_LINK_S, SLOW_DISK_S = 0.5, 0.5
+REBOOT_S = SESSION_TIMEOUT_MS / 1000 + 2
+"""A host without power is gone for so long that the controller knows: its broker leaves the ISR, with what it lost."""
+ROOM_BYTES_MAX = 50_000
 
 
 class Faults:
     """Carries a storm's faults out, each when its time has come, and none where it would break what is promised."""
 
-    def __init__(self, world: World, faults: tuple[Fault, ...]) -> None:
-        self._world = world
-        self._faults = faults
+    def __init__(self, world: World, storm: Storm, history: History) -> None:
+        self._world, self._storm, self._history = world, storm, history
         self._down: set[int] = set()
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
-            for fault in self._faults:
+            for fault in self._storm.faults:
                 await trio.sleep_until(fault.at_s)
                 nursery.start_soon(self._happens, fault)
 
@@ -43,13 +47,30 @@ class Faults:
             return
         self._down.add(fault.broker)
         machine.kill(power_cut=power_cut)
-        await trio.sleep(fault.for_s)
+        await self._is_absent(fault)
         await machine.restart()
         self._down.discard(fault.broker)
 
+    async def _is_absent(self, fault: Fault) -> None:
+        """What is acknowledged in the meantime, it does not have."""
+        since = now_ns()
+        try:
+            await trio.sleep(fault.for_s)
+        finally:
+            self._history.absences.append(Absence(fault.broker, since, now_ns()))
+
+    async def _pause(self, machine: Machine, fault: Fault) -> None:
+        """It stops, as by SIGSTOP, and goes on where it was."""
+        process = machine.pause()
+        if process is not None:
+            try:
+                await self._is_absent(fault)
+            finally:
+                machine.go_on(process)
+
     async def _power(self, machine: Machine, fault: Fault) -> None:
         if len(self._world.machines) == 1 or (not self._down and is_in_sync(self._world)):
-            await self._kill(machine, fault, power_cut=True)
+            await self._kill(machine, fault._replace(for_s=max(fault.for_s, REBOOT_S)), power_cut=True)
 
     async def _stop(self, machine: Machine, fault: Fault) -> None:
         if machine.broker is None or fault.broker in self._down:
@@ -88,6 +109,17 @@ class Faults:
         await trio.sleep(fault.for_s)
         self._world.network.heal(links)
 
+    async def _cut_client(self, machine: Machine, fault: Fault) -> None:
+        """One client, from this broker; or from all but this one, so that it has to wait for it to lead."""
+        clients = self._storm.clients
+        client = clients[int(fault.draw * len(clients))]
+        hosts = [host for host in self._neighbours() if (host == machine.host) == (fault.draw * 100 % 1 < 0.5)]
+        links = [(client, host) for host in hosts] + [(host, client) for host in hosts]
+        for link in links:
+            self._world.network.cut(*link)
+        await trio.sleep(fault.for_s)
+        self._world.network.heal(links)
+
     async def _slow(self, machine: Machine, fault: Fault) -> None:
         others = [host for host in self._neighbours() if host != machine.host]
         links = [(machine.host, host) for host in others] + [(host, machine.host) for host in others]
@@ -110,9 +142,15 @@ class Faults:
         machine.clock.offset_ms += int((fault.draw - 0.5) * 2 * CLOCK_JUMP_MS_MAX)
 
     async def _slow_disk(self, machine: Machine, fault: Fault) -> None:
-        self._world.work.slow_s = fault.draw * SLOW_DISK_S
+        self._world.work.slow_of[machine.host] = fault.draw * SLOW_DISK_S
         await trio.sleep(fault.for_s)
-        self._world.work.slow_s = 0.0
+        self._world.work.slow_of.pop(machine.host, None)
+
+    async def _full_disk(self, machine: Machine, fault: Fault) -> None:
+        """Soon, until there is room again."""
+        machine.disk.limit(int(fault.draw * ROOM_BYTES_MAX))
+        await trio.sleep(fault.for_s)
+        machine.disk.limit(None)
 
     async def _fsync(self, machine: Machine, fault: Fault) -> None:
         """The next one fails; the broker stops, because it has no other directory, and is started again."""
@@ -123,6 +161,9 @@ class Faults:
 def end(world: World) -> None:
     """Everything that lasts is over; what has failed once may go on."""
     world.network.heal()
-    world.work.slow_s = 0.0
+    world.work.slow_of.clear()
     for machine in world.machines.values():
         machine.disk.failing_syncs = 0
+        machine.disk.limit(None)
+        if machine.process is not None:
+            machine.go_on(machine.process)

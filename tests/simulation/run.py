@@ -19,14 +19,16 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.simulation.plays import PLAYS
 from tests.simulation.scenario import run
 from tests.simulation.shrink import shrink
 from tests.simulation.storm import Storm, draw
-from tests.simulation.world import Ended
+from tests.simulation.world import Ended, simulate
 
 TWICE_EVERY = 20
 """One seed in so many is run twice, and must have the same digest."""
 LINES_SHOWN = 60
+PLAY_S_MAX = 300.0
 HASH_SEED = "0"
 SEEDS_A_PROCESS = 50
 """Then it is replaced, so that what a process remembers is bounded."""
@@ -100,11 +102,23 @@ def look_closely(seed: int, seconds: float, directory: Path, *, shrinks: bool) -
     return int(bool(ended.problems))
 
 
+def play_by_name(name: str, seeds: int) -> int:
+    """A history that is written out, under so many orders of tasks."""
+    play = PLAYS[name]
+    for seed in range(1, seeds + 1):
+        ended = simulate(seed, play.run, brokers=play.brokers, seconds_max=PLAY_S_MAX)
+        if ended.problems:
+            print(f"{name}, seed {seed}, fails:\n    " + "\n    ".join(ended.problems[:4]))
+            return 1
+    return 0
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Clusters on simulated time, a seed each.")
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--seed", type=int, help="only this one, closely")
+    parser.add_argument("--play", choices=sorted(PLAYS), help="a history that is written out, in place of storms")
     parser.add_argument("--seconds", type=float, default=60, help="of simulated time, with faults")
     parser.add_argument("--until-found", action="store_true", help="end with the first seed that fails")
     parser.add_argument("--shrink", action="store_true")
@@ -116,6 +130,8 @@ def main(arguments: list[str]) -> int:
         return subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": HASH_SEED}).returncode
     if options.seed is not None:
         return look_closely(options.seed, options.seconds, options.traces, shrinks=options.shrink)
+    if options.play is not None:
+        return play_by_name(options.play, options.seeds)
     began, cpu_s, failed = time.monotonic(), 0.0, 0
     for result in play_all(range(options.first, options.first + options.seeds), options.seconds, options.workers):
         cpu_s += result.cpu_s

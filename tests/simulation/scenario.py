@@ -7,14 +7,14 @@ import trio
 from compat_tests.faults.check import check
 from compat_tests.faults.history import History
 from kpybroker.storage.disk.names import CLEAN_SHUTDOWN
-from tests.simulation.clients.administrator import Administrator
+from tests.simulation.checks.at_rest import not_as_wanted, unreleased, unsettled
+from tests.simulation.checks.excuses import without_deleted, without_lost
+from tests.simulation.checks.observer import Observer, check_copies, running
+from tests.simulation.checks.steps import Steps
 from tests.simulation.clients.client import Partition
+from tests.simulation.clients.crowd import Crowd
 from tests.simulation.clients.fetcher import Fetcher
-from tests.simulation.clients.member import Group, Member
-from tests.simulation.clients.producer import Producer
-from tests.simulation.clients.transactional import Transactional
 from tests.simulation.faults import Faults, end
-from tests.simulation.observer import Observer, check_copies, running, unsettled
 from tests.simulation.seams.agenda import until
 from tests.simulation.storm import Storm
 from tests.simulation.world import Ended, World, simulate
@@ -31,37 +31,22 @@ class Scenario:
 
     def __init__(self, world: World, storm: Storm) -> None:
         self._world, self._storm = world, storm
-        self._partitions: list[Partition] = [(TOPIC, index) for index in range(storm.partitions)]
         self._history = History(min_isr=min(2, storm.brokers))
-        self._group = Group("g", self._partitions)
-        if any(name.startswith("member") for name in storm.clients):
-            self._history.readers.append(self._group.reader)
-        self._clients = [self._make(name) for name in storm.clients]
-
-    def _make(self, name: str) -> Producer | Fetcher:
-        if name.startswith("producer"):
-            return Producer(self._world, self._history, name, self._partitions)
-        if name.startswith("transactional"):
-            version = 1 + int(name.removeprefix("transactional")) % 2
-            return Transactional(self._world, self._history, name, self._partitions, version=version)
-        if name.startswith("member"):
-            return Member(self._world, self._group, name)
-        committed = int(name.removeprefix("reader")) % 2 == 0
-        fetcher = Fetcher(self._world, name, self._partitions, committed=committed)
-        self._history.readers.append(fetcher.reader)
-        return fetcher
+        self._crowd = Crowd(world, storm, self._history, TOPIC)
+        self._steps = Steps(world, unclean=TOPIC if storm.is_unclean else None)
 
     async def play(self) -> None:
         world, storm = self._world, self._storm
         world.keys = dict(storm.keys)
+        trio.lowlevel.add_instrument(self._steps)
         if not await self._within(START_S_MAX, self._begin(), "start"):
             return
         async with trio.open_nursery() as work, trio.open_nursery() as background:
-            background.start_soon(Observer(world, self._history).run)
-            for client in self._clients:
-                work.start_soon(self._run_client, client)
+            background.start_soon(Observer(world, self._history, self._steps.compare).run)
+            for client in self._crowd.clients:
+                work.start_soon(client.run)
             with trio.move_on_at(storm.seconds):
-                await Faults(world, storm.faults).run()
+                await Faults(world, storm, self._history).run()
                 await trio.sleep_forever()
             end(world)
             if await self._within(START_S_MAX, self._all_run(), "run again"):
@@ -70,10 +55,6 @@ class Scenario:
             work.cancel_scope.cancel()
         if not world.problems:
             await self._judge()
-
-    @staticmethod
-    async def _run_client(client: Producer | Fetcher) -> None:
-        await client.run()
 
     async def _within(self, seconds: float, step: object, name: str) -> bool:
         """Whether it was done in time."""
@@ -85,9 +66,7 @@ class Scenario:
 
     async def _begin(self) -> None:
         await self._world.start()
-        administrator = Administrator(self._world, "administrator")
-        await administrator.create_topic(TOPIC, self._storm.partitions, min(3, self._storm.brokers))
-        administrator.close()
+        await self._crowd.begin()
 
     async def _all_run(self) -> None:
         for machine in self._world.machines.values():
@@ -95,27 +74,34 @@ class Scenario:
 
     async def _settle(self) -> None:
         """Producers finish what they have begun, readers come to the end, brokers come together."""
-        await self._within(CLIENTS_S_MAX, self._stop_clients(Producer), "producers finish")
-        await self._within(SETTLE_S_MAX, until(lambda: unsettled(self._world) is None, LOOK_S), "settle")
-        if (why := unsettled(self._world)) is not None:
+        await self._within(CLIENTS_S_MAX, self._crowd.end_writers(), "producers finish")
+        await self._within(SETTLE_S_MAX, until(lambda: self._what_is_left() is None, LOOK_S), "settle")
+        if (why := self._what_is_left()) is not None:
             self._world.problem(f"not settled: {why}")
             return
-        await self._within(CLIENTS_S_MAX, self._stop_clients(Fetcher), "readers finish")
+        await self._within(CLIENTS_S_MAX, self._crowd.drain(), "the share group is drained")
+        await self._within(CLIENTS_S_MAX, self._crowd.end_readers(), "readers finish")
+        self._steps.compare()
         check_copies(self._world)
 
-    async def _stop_clients(self, kind: type) -> None:
-        stopping = [client for client in self._clients if isinstance(client, kind)]
-        for client in stopping:
-            client.is_stopping = True
-        await until(lambda: all(client.has_ended for client in stopping))
+    def _what_is_left(self) -> str | None:
+        """Before the cluster is at rest."""
+        if (why := unsettled(self._world)) is not None:
+            return why
+        wanted = (not_as_wanted(self._world, operator) for operator in self._crowd.operators)
+        return next((why for why in wanted if why is not None), None)
 
     async def _judge(self) -> None:
         world, history = self._world, self._history
         if not await self._within(CLIENTS_S_MAX, self._read(), "read everything"):
             return
+        self._excuse()
         for problem in check(history):
             world.problem(str(problem))
+        self._crowd.judge_share_group()
         await trio.sleep(IDLE_S)
+        for left in unreleased(world):
+            world.problem(f"left over: {left}")
         servers = {machine.host: machine.broker.server for machine in running(world) if machine.broker is not None}
         await self._within(STOP_S_MAX, world.stop(), "stop")
         for host, server in servers.items():
@@ -125,13 +111,24 @@ class Scenario:
                 world.problem(f"left over: {server.connection_count} connections of {host} after its stop")
         self._look_for_leftovers()
 
+    def _excuse(self) -> None:
+        """What was deleted as asked for, and what an unclean election may lose, need not be there."""
+        history = self._history
+        starts: dict[Partition, int] = {}
+        for operator in self._crowd.operators:
+            for partition, trimmed in operator.trimmed.items():
+                starts[partition] = max(starts.get(partition, 0), trimmed)
+        without_deleted(history, starts)
+        without_lost(history, self._steps.lost_from)
+
     async def _read(self) -> None:
         for committed in (False, True):
-            reader = Fetcher(self._world, f"last-{committed}", self._partitions, committed=committed)
+            reader = Fetcher(self._world, f"last-{committed}", self._crowd.partitions, committed=committed)
             found = self._history.committed if committed else self._history.log
-            for partition in self._partitions:
+            for partition in self._crowd.partitions:
                 found[partition] = await reader.read_all(partition)
             reader.close()
+        await self._crowd.judge_compacted()
 
     def _look_for_leftovers(self) -> None:
         for machine in self._world.machines.values():

@@ -22,11 +22,27 @@ KINDS = (
     "clock",
     "slow_disk",
     "fsync",
+    "pause",
+    "full_disk",
+    "cut_client",
 )
 """`faults` has what each of them is."""
 
 QUIET_S = 3.0
 """Before the first fault."""
+UNCLEAN, TRIMS, CLEANS = 0.1, 0.5, 0.4
+CLEANING = {
+    "log.cleaner.enable": "true",
+    "log.cleaner.backoff.ms": "1500",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "log.cleaner.dedupe.buffer.size": "2097152",
+    "offsets.topic.segment.bytes": "12288",
+    "transaction.state.log.segment.bytes": "12288",
+    "share.coordinator.state.topic.segment.bytes": "12288",
+}
+"""Where logs are compacted, segments are small: the last one never is."""
+GROUPS = ("member", "member", "consumer", "consumer", "sharer", None)
+"""Of which kind the members of a group are, if there is one."""
 
 
 class Fault(NamedTuple):
@@ -45,7 +61,9 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """`clients` are kinds, each followed by its number."""
+    """`clients` are kinds, each followed by its number. `is_unclean`: a replica that was not in sync may be elected, so
+    that what was acknowledged is lost. `trims`: records are deleted.
+    """
 
     seed: int
     brokers: int = 3
@@ -54,6 +72,8 @@ class Storm:
     clients: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()
     keys: dict[str, str] = field(default_factory=dict)
+    is_unclean: bool = False
+    trims: bool = False
 
     def without(self, *, faults: tuple[Fault, ...] = (), client: str | None = None) -> Storm:
         return replace(
@@ -79,14 +99,27 @@ def draw(seed: int, *, seconds: float = 60.0, brokers: int | None = None, kinds:
                 round(at_s, 3), chance.choice(swarm), broker, other, round(chance.uniform(0.2, 12), 3), chance.random()
             )
         )
-    clients = [f"producer{number}" for number in range(1, chance.randint(1, 3) + 1)]
-    clients += [f"transactional{number}" for number in range(1, 3) if chance.random() < 0.5]
-    if chance.random() < 0.5:
-        clients += [f"member{number}" for number in range(1, chance.randint(2, 3) + 1)]
-    clients += [f"reader{number}" for number in range(1, chance.randint(1, 2) + 1)]
+    is_unclean = count > 1 and chance.random() < UNCLEAN
+    clients = _clients(chance, is_unclean=is_unclean)
     keys = {"log.segment.bytes": chance.choice(("1048576", "16384"))}
     if count == 1:
         keys["log.flush.interval.messages"] = "1"  # the only copy, and power may fail
     else:
         keys["min.insync.replicas"] = "2"
-    return Storm(seed, count, seconds, chance.randint(1, 3), tuple(clients), tuple(faults), keys)
+    if chance.random() < CLEANS:
+        keys |= CLEANING
+        clients.append("keyed1")
+    partitions, trims = chance.randint(1, 3), chance.random() < TRIMS and not is_unclean
+    return Storm(seed, count, seconds, partitions, tuple(clients), tuple(faults), keys, is_unclean, trims)
+
+
+def _clients(chance: random.Random, *, is_unclean: bool) -> list[str]:
+    """Where acknowledged records may be lost, there are only those that can live with that."""
+    clients = [f"producer{number}" for number in range(1, chance.randint(1, 3) + 1)]
+    if not is_unclean:
+        clients += [f"transactional{number}" for number in range(1, 3) if chance.random() < 0.5]
+        if (kind := chance.choice(GROUPS)) is not None:
+            clients += [f"{kind}{number}" for number in range(1, chance.randint(2, 3) + 1)]
+    clients += [f"reader{number}" for number in range(1, chance.randint(1, 2) + 1)]
+    clients += [f"{kind}1" for kind in ("operator", "tools") if chance.random() < 0.3]
+    return clients

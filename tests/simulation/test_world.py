@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 
 from compat_tests.faults.history import History
+from kpybroker.wire.messages.api_versions import ApiVersionsRequest
 from tests.simulation.clients.administrator import Administrator
+from tests.simulation.clients.client import Client, Lost
 from tests.simulation.clients.fetcher import Fetcher
 from tests.simulation.clients.producer import Producer
 from tests.simulation.scenario import run
@@ -90,3 +93,57 @@ def test_a_world_in_which_time_stands_still_is_ended() -> None:
 
     (problem,) = simulate(1, play).problems
     assert problem.startswith("5.000 time stands still")
+
+
+def test_a_broker_that_is_paused_responds_once_it_goes_on() -> None:
+    async def play(world: World) -> None:
+        await world.start()
+        client = Client(world, "client")
+        await client.ask(1, ApiVersionsRequest(), 0)
+        process = world.machines[1].pause()
+        assert process is not None
+        with pytest.raises(Lost, match="TooSlowError"):
+            await client.ask(1, ApiVersionsRequest(), 0)
+        assert world.machines[1].pause() is None
+        world.machines[1].go_on(process)
+        assert (await client.ask(1, ApiVersionsRequest(), 0)).error_code == 0
+        client.close()
+        await world.stop()
+
+    assert simulate(1, play).problems == []
+
+
+def test_a_broker_that_is_paused_can_be_killed_and_its_session_ends() -> None:
+    async def play(world: World) -> None:
+        await world.start()
+        tree = world.machines[1].tree
+        assert tree is not None
+        world.machines[1].pause()
+        await trio.sleep(15)
+        assert not tree.inner.connected
+        world.machines[1].kill(power_cut=False)
+        await world.machines[1].restart()
+        await world.stop()
+
+    assert simulate(1, play).problems == []
+
+
+def test_a_full_disk_refuses_what_is_produced_until_there_is_room() -> None:
+    async def play(world: World) -> None:
+        await world.start()
+        history = History()
+        administrator = Administrator(world, "administrator")
+        await administrator.create_topic("t", 1, 1)
+        producer = Producer(world, history, "producer", [PARTITION])
+        await producer.init()
+        world.machines[1].disk.limit(0)
+        with trio.move_on_after(5) as limit:
+            await producer.produce(PARTITION)
+        assert limit.cancelled_caught
+        world.machines[1].disk.limit(None)
+        await producer.produce(PARTITION)
+        for client in (administrator, producer):
+            client.close()
+        await world.stop()
+
+    assert simulate(1, play).problems == []

@@ -22,14 +22,15 @@ from kpybroker.broker.lifecycle.errors import StartupError
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.coordination.embedded import EmbeddedStore
 from tests.simulation.seams.agenda import Agenda
+from tests.simulation.seams.cleaner import FILES
 from tests.simulation.seams.clock import EPOCH_MS, SimulatedClock
 from tests.simulation.seams.disk import SimulatedDisk
 from tests.simulation.seams.guard import forbidden
 from tests.simulation.seams.network import PORT, Network, Process, SimulatedTransport
-from tests.simulation.seams.order import seeded_order
+from tests.simulation.seams.order import Pauses, seeded_order
 from tests.simulation.seams.trace import Trace
 from tests.simulation.seams.tree import SimulatedTree
-from tests.simulation.seams.work import SimulatedWork
+from tests.simulation.seams.work import HOST, SimulatedWork
 
 T = TypeVar("T")
 
@@ -47,6 +48,18 @@ KEYS = {
     "transaction.state.log.num.partitions": "2",
     "share.coordinator.state.topic.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "100",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.share.session.timeout.ms": "6000",
+    "group.share.min.session.timeout.ms": "6000",
+    "group.share.heartbeat.interval.ms": "1000",
+    "group.share.min.heartbeat.interval.ms": "1000",
+    "group.share.record.lock.duration.ms": "2000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.delivery.count.limit": "5",
+    "group.share.initialize.retry.interval.ms": "3000",
     "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
     "replica.lag.time.max.ms": "8000",
     "log.index.size.max.bytes": "65536",
@@ -121,6 +134,7 @@ class Machine:
         self.starts = 0
         self._serves = trio.Event()
         self._ended = trio.Event()
+        self._task: trio.lowlevel.Task | None = None
 
     async def start(self) -> None:
         """Start a broker; returns when it serves. It is started again until it does, as by systemd."""
@@ -131,6 +145,7 @@ class Machine:
         await self._serves.wait()
 
     async def _keep_running(self) -> None:
+        self._task = trio.lowlevel.current_task()
         while self.is_wanted:
             self._ended = trio.Event()
             try:
@@ -150,6 +165,8 @@ class Machine:
             world.store.session(SESSION_TIMEOUT_MS), process, world.network, world.agenda, world.trace
         )
         self.last_files = self.disk.files
+        FILES.set(self.disk.files)
+        HOST.set(self.host)
         tree.chance = random.Random(world.chance.getrandbits(64))
         broker: Broker | None = None
         try:
@@ -210,6 +227,26 @@ class Machine:
         self.is_wanted = False
         self.broker = None
         broker.crash()
+        self.go_on(process)
+
+    def pause(self) -> Process | None:
+        """As by SIGSTOP: none of its tasks runs, until `go_on` with the process that is returned."""
+        process = self.process
+        if process is None or not process.is_alive or self.broker is None or process.is_paused:
+            return None
+        assert self._task is not None
+        self.world.trace.add(self.host, "paused")
+        process.is_paused = True
+        self.world.pauses.pause(self._task)
+        return process
+
+    def go_on(self, process: Process) -> None:
+        """Nothing happens if it does already."""
+        if process.is_paused:
+            assert self._task is not None
+            self.world.trace.add(self.host, "goes on")
+            self.world.pauses.go_on(self._task)
+            process.go_on()
 
     async def restart(self) -> None:
         """After `kill`."""
@@ -220,8 +257,10 @@ class Machine:
 class World:
     """What there is. `chance` decides everything that is not decided by a generator made from it."""
 
-    def __init__(self, seed: int, brokers: int, work: SimulatedWork, *, keeps_all: bool = False) -> None:
-        self.work = work
+    def __init__(
+        self, seed: int, brokers: int, work: SimulatedWork, pauses: Pauses, *, keeps_all: bool = False
+    ) -> None:
+        self.work, self.pauses = work, pauses
         self.chance = random.Random(seed)
         self.seed = seed
         self.trace = Trace(trio.current_time, keeps_all=keeps_all)
@@ -280,8 +319,8 @@ def simulate(
     work = SimulatedWork(random.Random(seed))
     made: list[World] = []
 
-    async def main() -> None:
-        world = World(seed, brokers, work, keeps_all=keeps_all)
+    async def main(pauses: Pauses) -> None:
+        world = World(seed, brokers, work, pauses, keeps_all=keeps_all)
         made.append(world)
         handler = _Logged(world)
         root = logging.getLogger()
@@ -294,7 +333,10 @@ def simulate(
                     world.nursery = nursery
                     trio.lowlevel.add_instrument(_Standstill(world))
                     nursery.start_soon(world.agenda.run)
-                    await play(world)
+                    try:
+                        await play(world)
+                    finally:
+                        pauses.end()
                     nursery.cancel_scope.cancel()
             if limit.cancelled_caught:
                 world.problem(f"no end within {seconds_max} simulated seconds")
@@ -306,9 +348,9 @@ def simulate(
     gc.collect()
     gc.disable()  # what is collected when would depend on what ran before
     try:
-        with forbidden(work, clock.current_time), seeded_order(seed):
+        with forbidden(work, clock.current_time), seeded_order(seed) as pauses:
             try:
-                trio.run(main, clock=clock)
+                trio.run(main, pauses, clock=clock)
             except Exception as error:
                 if not made:
                     raise

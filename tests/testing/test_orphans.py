@@ -15,6 +15,7 @@ import pytest
 from kpybroker.control.process.ephemeral import remove_stale
 from kpybroker.testing import Broker
 from tests.support.programs.leftovers import SECONDS_MAX, eventually, is_bound
+from tests.support.programs.signals import freeze
 
 PROGRAM = """
 import os, signal, sys, tempfile
@@ -82,7 +83,7 @@ def test_a_broker_that_is_not_stopped_ends_with_the_program(tmp_path: Path, then
 
 def test_both_are_killed_and_the_next_start_removes_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with program(tmp_path, "input()") as (process, pid, port, directory):
-        os.kill(pid, signal.SIGSTOP)  # so that it cannot see the end of the other
+        freeze(pid)  # so that it cannot see the end of the other
         process.kill()
         process.wait(SECONDS_MAX)
         os.kill(pid, signal.SIGKILL)

@@ -6,7 +6,7 @@ with the same transactional id, `kafka-transactions`, or the coordinator. All ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from confluent_kafka import OFFSET_INVALID
@@ -21,25 +21,22 @@ from compat_tests.support.transactional import Transactional, visible
 from compat_tests.support.waiting import eventually
 
 SETTLE = ROOT / "compat_tests" / "workers" / "Settle.java"
-RESUMED = tuple(f"{end}-{version}" for end in ("commit", "abort") for version in VERSIONS)
-FORGOTTEN = "forgotten"
-NAMES = (*RESUMED, *(f"fence-{version}" for version in VERSIONS), *(f"tool-{version}" for version in VERSIONS))
-NAMES += ("successor", FORGOTTEN)
-"""One transactional id, topic and group each."""
+SUCCESSOR, FORGOTTEN = "successor", "forgotten"
 TIMEOUT_MS, SOON_MS = 600_000, 5_000
 OFFSET = 4
 
 
 @pytest.fixture(scope="module")
-def broker_after_kill(launcher: Launcher) -> Iterator[Broker]:
-    """A broker that was killed after the producer of every one of NAMES."""
+def broker_after_kill(launcher: Launcher, request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A broker that was killed after the producer of each of `names`."""
+    versions = VERSIONS if request.config.getoption("--all-versions") else VERSIONS[-1:]
     settings = {
         "transaction_state_log_num_partitions": "4",
         "offsets_topic_num_partitions": "4",
         "transaction_abort_timed_out_transaction_cleanup_interval_ms": "500",
     }
     broker = launcher.broker(**settings)
-    for name in NAMES:
+    for name in names(versions):
         quick.create_topic(broker.bootstrap, name)
         # librdkafka waits forever for a group's coordinator that is only just being made, as Kafka does it
         assert quick.committed(broker.bootstrap, name, [(name, 0)]) == [OFFSET_INVALID]
@@ -48,6 +45,14 @@ def broker_after_kill(launcher: Launcher) -> Iterator[Broker]:
     broker.start()
     yield broker
     broker.service.kill()
+
+
+def names(versions: Sequence[str]) -> list[str]:
+    """One transactional id, topic and group each."""
+    return [f"{what}-{version}" for what in ("commit", "abort", "fence", "tool") for version in versions] + [
+        SUCCESSOR,
+        FORGOTTEN,
+    ]
 
 
 def leave_open(broker: Broker, name: str, timeout_ms: int) -> None:
@@ -107,7 +112,7 @@ def test_it_is_aborted_by_who_fences(broker_after_kill: Broker, version: str) ->
 
 
 def test_it_is_aborted_by_a_successor(broker_after_kill: Broker) -> None:
-    name = "successor"
+    name = SUCCESSOR
     assert is_open(broker_after_kill, name)
     successor = Transactional("confluent", broker_after_kill.bootstrap, name, TIMEOUT_MS)
     try:

@@ -87,20 +87,24 @@ STATES: Mapping[str, State] = {
 def in_states(
     prefix: str, api: ApiKey, probes: Probes, *, states: Sequence[str] = tuple(STATES), versions: tuple[int, int]
 ) -> list[Script]:
-    """A script for each state and each entry of `probes`, in which ASKED is the id that the client has."""
-    return [
-        next_to_4(
-            f"{prefix}-{what}-{state}",
-            api,
-            f"{what}, of a topic that is {state}",
-            made(OTHER, id_as="other"),
-            STATES[state].steps,
-            [holding(step, STATES[state].topic_id) for step in steps],
-            versions=versions,
-        )
-        for state in states
-        for what, steps in probes.items()
-    ]
+    """A script for each state and each entry of `probes`, in which ASKED is the id that the client has.
+
+    Every other one is wide: each state and each entry is among both halves.
+    """
+    scripts = []
+    for row, state in enumerate(states):
+        for column, (what, steps) in enumerate(probes.items()):
+            played = next_to_4(
+                f"{prefix}-{what}-{state}",
+                api,
+                f"{what}, of a topic that is {state}",
+                made(OTHER, id_as="other"),
+                STATES[state].steps,
+                [holding(step, STATES[state].topic_id) for step in steps],
+                versions=versions,
+            )
+            scripts.append(replace(played, is_wide=(row + column) % 2 == 1))
+    return scripts
 
 
 def holding(step: Step, topic_id: Any) -> Step:

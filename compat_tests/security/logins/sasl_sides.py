@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ MODULES = {
 }
 USER, PASSWORD = "alice", "alice-secret, =\"'"
 """The password has what has to be escaped somewhere."""
-DEADLINE_S = 60.0
+DEADLINE_S, LOOK_S = 60.0, 0.3
 
 
 def jaas(mechanism: str, user: str = USER, password: str = PASSWORD, more: str = "") -> str:
@@ -136,20 +137,22 @@ def java_file(
 
 
 def may_log_in(bootstrap: str, mechanism: str, user: str, password: str, ca: str | None = None) -> bool:
-    from confluent_kafka import KafkaException
+    """What the first response says: librdkafka goes on and tries again."""
+    from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 
     refused: list[int] = []
     settings = librdkafka(bootstrap, mechanism, user, password, ca)
     admin = AdminClient({**settings, "error_cb": lambda error: refused.append(error.code())})
-    try:
-        return bool(admin.list_topics(timeout=DEADLINE_S if password == PASSWORD else 5).brokers)
-    except KafkaException:
-        admin.poll(0)
-        from confluent_kafka import KafkaError
-
-        assert KafkaError._AUTHENTICATION in refused
-        return False
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        try:
+            return bool(admin.list_topics(timeout=LOOK_S).brokers)
+        except KafkaException:
+            admin.poll(0)
+            if KafkaError._AUTHENTICATION in refused:
+                return False
+            assert time.monotonic() < deadline, refused
 
 
 def protocol(ca: str | None) -> str:
@@ -185,14 +188,16 @@ class Login:
 
 
 def confluent(login: Login, topic: str, value: str) -> str:
-    from confluent_kafka import Consumer, Producer
+    from confluent_kafka import Consumer, KafkaError, Producer
 
     settings = librdkafka(login.bootstrap, login.mechanism, login.user, login.password, login.ca)
-    errors: list[str] = []
-    producer = Producer({**settings, "error_cb": lambda error: errors.append(error.str())})
+    errors: list[KafkaError] = []
+    producer = Producer({**settings, "error_cb": errors.append})
     producer.produce(topic, value)
-    if producer.flush(DEADLINE_S if login.password == PASSWORD else 3):
-        raise PermissionError("; ".join(errors))
+    deadline = time.monotonic() + DEADLINE_S
+    while producer.flush(LOOK_S):
+        if KafkaError._AUTHENTICATION in [error.code() for error in errors] or time.monotonic() > deadline:
+            raise PermissionError("; ".join(error.str() for error in errors))
     consumer = Consumer({**settings, "group.id": f"{topic}-group", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     message = consumer.poll(DEADLINE_S)

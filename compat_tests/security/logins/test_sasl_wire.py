@@ -284,13 +284,13 @@ class Pair(NamedTuple):
 
 @contextmanager
 def started_pair(launcher: Launcher, directory: Path, **keys: str) -> Iterator[Pair]:
-    """kpybroker and Kafka with these keys."""
+    """kpybroker and Kafka with these keys. Their refusals are not delayed."""
     if launcher.kind != "kpybroker":
         pytest.skip("compares kpybroker with Kafka")
     ours = Sided(launcher.unstarted())
     kafkas = Sided(Broker("kafka", directory / "kafka", launcher.zookeeper(directory.name), {}))
     for side in (ours, kafkas):
-        side.start(**keys)
+        side.start(**{"connection.failed.authentication.delay.ms": "0"}, **keys)
     yield Pair(ours, kafkas)
     for side in (ours, kafkas):
         side.broker.service.kill()

@@ -9,7 +9,6 @@ none, after every batch of records that is handed out.
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +22,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from compat_tests.deps import ROOT, go_members
 from compat_tests.support.groups.ownership import ENDS_ALL, Event, Kind, Partition
 from compat_tests.support.tools import program_command
+from tests.support.programs.signals import freeze, thaw
 
 PROGRAM = ROOT / "compat_tests" / "workers" / "GroupMembers.java"
 END_S = 60
@@ -125,13 +125,13 @@ class MemberProcess:
         return self._process is not None and self._process.poll() is not None
 
     def pause(self) -> None:
-        """SIGSTOP."""
+        """Let it stand still."""
         if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
+            freeze(self._process.pid)
 
     def resume(self) -> None:
         if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
+            thaw(self._process.pid)
 
     def end(self) -> None:
         """End the process, as a crash does; returns when all that its members said is in the log."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import threading
 from typing import Any
 
@@ -23,6 +22,7 @@ from compat_tests.support.groups.logged_members import franz_command
 from compat_tests.support.records import Record
 from compat_tests.support.tools import Tools
 from compat_tests.support.waiting import eventually
+from tests.support.programs.forks import asked
 
 Partition = tuple[str, int]
 NEW_PROTOCOL = "-consumer"
@@ -43,14 +43,7 @@ class Member:
         self.commits = 0
         self.closed = False
         self._said: list[str] = []
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=env,
-        )
+        self._process = asked(command, env, None)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

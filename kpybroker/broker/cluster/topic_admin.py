@@ -19,6 +19,7 @@ from kpybroker.broker.cluster import topic_refusals as refusals
 from kpybroker.broker.cluster.registration import random_uuid
 from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, next_slice
 from kpybroker.broker.requests.log_fields import client_may_leave
+from kpybroker.broker.requests.tree_failures import error_of
 from kpybroker.config.keys.releases import is_kafka_4
 from kpybroker.config.topic import UnknownTopicConfig, validate_topic_props
 from kpybroker.config.values import ConfigError
@@ -429,26 +430,20 @@ class TopicAdmin:
         return results
 
     async def _perform(self, *ops: t.Operation) -> list[t.Result | t.TreeError]:
-        """Raises NOT_CONTROLLER if the session has ended, or ends before there is a connection again.
-
-        Another broker has that role then, or this one again in a moment.
-        Kafka says UNKNOWN_SERVER_ERROR, for which no client tries again.
-        """
+        """Raises NOT_CONTROLLER if the session has ended, or ends before there is a connection again."""
         try:
             results = await retry_until_connected(self._host.tree, ops)
         except t.SessionExpired:
             results = [t.SessionExpired()]
         if any(isinstance(result, t.SessionExpired) for result in results):
             logger.warning("The session of the coordination tree ended during a topic change")
-            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+            raise error_of(t.SessionExpired())
         return results
 
 
 def _tree_failed(failure: object) -> KafkaError:
     logger.error("The tree refused or lost a topic change: %r", failure)
-    if isinstance(failure, t.SystemFailure):  # its disk is full, or fails
-        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
-    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return error_of(failure)
 
 
 def _auto_topic(config: BrokerConfig, name: str) -> NewTopic:

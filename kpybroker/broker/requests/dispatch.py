@@ -32,8 +32,9 @@ from kpybroker.broker.requests.log_fields import CURRENT, of_request
 from kpybroker.broker.requests.served.apis import LARGE_RESPONSES, SERVED
 from kpybroker.broker.requests.served.version_cap import CapOf, uncapped
 from kpybroker.broker.requests.stage_times import NEVER, StageTimes
+from kpybroker.broker.requests.tree_failures import CODES, error_of
 from kpybroker.config.keys.own import FAST_PRODUCE, chosen_shortcuts
-from kpybroker.core.tree import BadArguments, SystemFailure
+from kpybroker.core.tree import BadArguments
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.api import API_INFO, ApiKey
 from kpybroker.wire.codec import LARGE_FRAME_BYTES, decode_from, decode_steps, encode_parts, encode_steps
@@ -63,10 +64,8 @@ FOR_CLIENT_ALONE: Final = frozenset({ApiKey.LIST_OFFSETS})
 client.
 """
 
-TREE_CODES: dict[type[Exception], ErrorCode] = {
-    BadArguments: ErrorCode.INVALID_REQUEST,  # a name that no node of the tree can have
-    SystemFailure: ErrorCode.KAFKA_STORAGE_ERROR,  # the disk of the embedded tree is full, or fails
-}
+TREE_FAILURES: Final = frozenset({BadArguments, *CODES})
+"""Those that have a code; BadArguments is a name that no node of the tree can have."""
 
 
 class Handler(Protocol):
@@ -411,11 +410,13 @@ class Dispatcher:
         if isinstance(error, LogDirError):
             self._broker.log_dir_failed(error)
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-        if (code := TREE_CODES.get(type(error))) is not None:
+        if type(error) in TREE_FAILURES:
             text = "[KafkaApi-%d] %s version %d from %s failed: %s: %s"
             route_of = self._broker.node_id, route.key.name, route.version, client_name(context.connection)
             api_log.error(text, *route_of, type(error).__name__, error, extra=of_request(context))
-            return KafkaError(code, str(error))
+            if isinstance(error, BadArguments):
+                return KafkaError(ErrorCode.INVALID_REQUEST, str(error))
+            return error_of(error)
         api_log.error(
             "[KafkaApi-%d] Unexpected error handling %s version %d from %s",
             self._broker.node_id,

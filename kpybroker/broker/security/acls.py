@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.tree_failures import error_of
 from kpybroker.broker.security.notifications import Notifications, Subject, submit
 from kpybroker.coordination.tree import create_recursive, retry_until_connected
 from kpybroker.core import tree as t
@@ -142,7 +143,7 @@ class Acls:
             return error
         except (t.TreeError, ValueError) as error:
             logger.error("ACLs of %s could not be changed: %r", pattern, error)
-            return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            return error_of(error)
         return None
 
     async def _update(self, pattern: Pattern, change: Change) -> None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from kpybroker.cli.param_types import Number
-from kpybroker.client.commands.options import client_command
+from kpybroker.client.commands.options import clusters_command
 
 if TYPE_CHECKING:
-    from kpybroker.client.connect.settings import Connection
+    from kpybroker.client.connect.settings import Connection, Settings
 
 PASSWORD = "KPYBROKER_CONSOLE_PASSWORD"
 
@@ -23,6 +23,8 @@ Examples:
   kpybroker console -b kafka.example.com:9093 --command-config client.properties
   kpybroker console --control http://127.0.0.1:9099 --allow-changes
   kpybroker console --host 0.0.0.0 --password-file /run/secrets/console
+  kpybroker console --connect http://127.0.0.1:8083
+  kpybroker console --cluster test=127.0.0.1:9092 --profile staging --profile production
 
 \b
 Exit codes:
@@ -68,23 +70,40 @@ Exit codes:
     help="The control channel of `kpybroker dev --control`: requests, faults and the clock get pages.",
 )
 @click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="NAME=HOST:PORT",
+    help="A cluster by its name; repeated, one console shows them all. --profile may be repeated, too.",
+)
+@click.option(
     "--metrics-url",
     "metrics",
     multiple=True,
-    metavar="URL",
+    metavar="[CLUSTER=]URL",
     help="Where a broker serves its metrics to Prometheus; one for each broker. Pages show rates and sizes from them.",
 )
 @click.option(
     "--schema-registry",
-    metavar="URL",
+    "registries",
+    multiple=True,
+    metavar="[CLUSTER=]URL",
     help="Decode messages with schemas from there, or from $KPYBROKER_SCHEMA_REGISTRY, or the profile's registry.",
+)
+@click.option(
+    "--connect",
+    "connects",
+    multiple=True,
+    metavar="[[CLUSTER/]NAME=]URL",
+    help="The REST of a Kafka Connect, with USER:PASSWORD@ before its host if it asks for a login. May be repeated.",
 )
 @click.option("--exit-with", type=Number(1), hidden=True, help="Stop when this process ends.")
 @click.option("--options-from-stdin", is_flag=True, hidden=True, help="Read lines of KEY=VALUE as -X takes them.")
 @click.option("--socket", type=Number(0), hidden=True, help="The descriptor of a socket that listens already.")
-@client_command
+@clusters_command
 def console(
     connection: Connection,
+    profiles: tuple[str, ...],
     host: str,
     port: int,
     allow_changes: bool,
@@ -93,8 +112,10 @@ def console(
     proxies: tuple[str, ...],
     hosts: tuple[str, ...],
     control: str | None,
+    clusters: tuple[str, ...],
     metrics: tuple[str, ...],
-    schema_registry: str | None,
+    registries: tuple[str, ...],
+    connects: tuple[str, ...],
     exit_with: int | None,
     options_from_stdin: bool,
     socket: int | None,
@@ -104,10 +125,10 @@ def console(
     It is a client like any other, for kpybroker and any other Kafka. Once ready it prints `kpybroker console ready at
     URL` on standard output. It needs the extras: pip install 'kpybroker[console]'.
     """
+    from kpybroker.cli.console import clusters as named
     from kpybroker.cli.health import exposure
     from kpybroker.cli.log_set_up import set_up_logging
-    from kpybroker.client.connect.settings import load
-    from kpybroker.console.options import ConsoleOptions, parse_proxies
+    from kpybroker.console.options import Around, ConsoleOptions, parse_proxies, several
     from kpybroker.console.serve import serve
 
     if exit_with is not None:
@@ -117,21 +138,17 @@ def console(
     exposure.warn(exposure.of_files((password_file,)))
     if options_from_stdin:
         connection = connection._replace(options=(*connection.options, *sys.stdin.read().splitlines()))
-    settings = load(connection._replace(registry=schema_registry))
-    options = ConsoleOptions(
-        settings,
-        host,
-        port,
-        allow_changes,
-        password,
-        user_header,
-        hosts,
-        control,
-        metrics,
-        None if settings.registry is None else settings.registry.url,
-        parse_proxies(proxies),
-    )
-    return serve(options, socket)
+    settings = named.settings_of(connection, profiles, clusters)
+
+    def made(found: Settings) -> ConsoleOptions:
+        protection = allow_changes, password, user_header, hosts, control
+        return ConsoleOptions(found, host, port, *protection, proxies=parse_proxies(proxies))
+
+    around = Around(connects, metrics, registries)
+    if not settings:
+        return serve(named.one(connection, made, around), socket)
+    found = several(made(next(iter(settings.values()))), settings, around)
+    return serve(found[0], socket, found if len(found) > 1 else ())
 
 
 def _end_with(pid: int) -> None:

@@ -41,6 +41,8 @@ from kpybroker.system.processes import reader_has_gone
 BATCH_RECORDS: Final = 500
 POLL_S: Final = 0.1
 CLOSE_S_MAX: Final = 5.0
+END_WAIT_MS: Final = 20
+"""How long a broker may wait for more records at the end of a partition, before it says that it is the end."""
 END_OF_PARTITION: Final = "_PARTITION_EOF"
 CONNECTION_ERRORS: Final = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_TIMED_OUT"})
 OF_NO_GROUP: Final = frozenset({"GROUP_AUTHORIZATION_FAILED"})
@@ -232,6 +234,11 @@ class Reader:
             note("the cluster does not respond: what was printed last may be read again by the group")
 
 
+def _end_wait(settings: Settings) -> dict[str, int]:
+    """For a reader that stops at an end; what `settings` say goes before."""
+    return {} if "fetch.wait.max.ms" in settings.properties else {"fetch_wait_max_ms": END_WAIT_MS}
+
+
 class PlannedReader(Reader):
     """Reads partitions that it assigns itself."""
 
@@ -239,7 +246,8 @@ class PlannedReader(Reader):
 
     def __init__(self, settings: Settings, planned: dict[Place, PartitionRange], exit_at_end: bool) -> None:
         # librdkafka wants a group id even where none is used
-        super().__init__(settings, group_id=CLIENT_ID, enable_auto_commit=False, auto_offset_reset="earliest")
+        keys = {} if all(plan.stop is None for plan in planned.values()) else _end_wait(settings)
+        super().__init__(settings, group_id=CLIENT_ID, enable_auto_commit=False, auto_offset_reset="earliest", **keys)
         self._exit_at_end = exit_at_end
         self._open = {
             place: plan for place, plan in planned.items() if plan.stop is None or plan.fetch_from < plan.stop
@@ -282,7 +290,9 @@ class GroupReader(Reader):
                 "use -o start or -o end, for partitions without a committed offset; kpybroker group seek moves a group",
             )
         reset = "earliest" if span.begin.kind == "start" else "latest"
-        own = {"enable_auto_commit": True, "enable_auto_offset_store": False}
+        own: dict[str, Any] = {"enable_auto_commit": True, "enable_auto_offset_store": False}
+        if options.exit_at_end:
+            own |= _end_wait(settings)
         super().__init__(settings, group_id=options.group, auto_offset_reset=reset, **{**own, **keys})
         self._exit_at_end = options.exit_at_end
         self._left: set[Place] | None = None

@@ -97,6 +97,23 @@ execute_option = click.option(
     help="Do it. Without this, show what would be done and change nothing.",
 )
 
+_profile_option = click.option(
+    "--profile",
+    metavar="PROFILE",
+    shell_complete=profile_names,
+    help="A profile of `kpybroker profile`, or none. Default: $KPYBROKER_PROFILE, else the one in use.",
+)
+
+_profiles_option = click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="PROFILE",
+    shell_complete=profile_names,
+    help="A profile of `kpybroker profile`, or none. Each of several is a cluster. Default: $KPYBROKER_PROFILE, else "
+    "the one in use.",
+)
+
 _connection_options = stacked(
     click.option(
         "-b",
@@ -114,12 +131,6 @@ _connection_options = stacked(
         "-X", "--option", "options", multiple=True, metavar="KEY=VALUE", help="A client's key; may be repeated."
     ),
     click.option(
-        "--profile",
-        metavar="PROFILE",
-        shell_complete=profile_names,
-        help="A profile of `kpybroker profile`, or none. Default: $KPYBROKER_PROFILE, else the one in use.",
-    ),
-    click.option(
         "--timeout",
         "timeout_s",
         type=Seconds(0.1),
@@ -132,6 +143,21 @@ _connection_options = stacked(
 
 def client_command(function: Callable[..., int]) -> Callable[..., None]:
     """Adds the options of a connection, passes them as `connection`, and ends the process with the returned code."""
+    return _connection_options(_profile_option(_connected(function)))
+
+
+def clusters_command(function: Callable[..., int]) -> Callable[..., None]:
+    """The same for a command that may have several profiles, which it gets as `profiles`."""
+
+    @functools.wraps(function)
+    def of_profiles(*, profiles: tuple[str, ...], **options: Any) -> None:
+        one = next(iter(profiles), None) if len(profiles) < 2 else "none"
+        _connected(function)(profile=one, profiles=profiles, **options)
+
+    return _connection_options(_profiles_option(of_profiles))
+
+
+def _connected(function: Callable[..., int]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(
@@ -154,7 +180,7 @@ def client_command(function: Callable[..., int]) -> Callable[..., None]:
 
         raise SystemExit(_run(run))
 
-    return _connection_options(command)
+    return command
 
 
 def reported(function: Callable[..., int]) -> Callable[..., None]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from kpybroker.client.connect.errors import AFTER, FIXES, CommandError, kafka_error
@@ -25,6 +25,7 @@ from kpybroker.client.connect.wire import WireCluster
 
 POLL_S: Final = 0.1
 GRACE_S: Final = 1.5
+CONNECTED_S: Final = 0.02
 THREAD: Final = "kpybroker-client"
 """The name of threads in which a call blocks that no one waits for any more; such a call ends after its timeout."""
 HOPELESS: Final = frozenset({"_AUTHENTICATION", "_SSL"})
@@ -88,6 +89,17 @@ def make(factory: Callable[..., Any], settings: Settings, watch: ErrorWatch, **m
         raise unknown_key(error.args[0].str(), settings.source) or kafka_error(error) from None
     except (TypeError, ValueError) as error:
         raise CommandError(str(error), "check --command-config and -X", 2) from None
+
+
+def make_producer(settings: Settings, watch: ErrorWatch, **more: Any) -> Any:
+    """A producer with a moment to connect. Raises CommandError.
+
+    An idempotent one that has a record before its connection looks for the record's leader first, and drops that
+    connection for the leader's: its request for a producer id then waits for half a second or for a whole one.
+    """
+    producer = make(Producer, settings, watch, **more)
+    time.sleep(CONNECTED_S)
+    return producer
 
 
 class Cluster:

@@ -7,13 +7,13 @@ request. A change that got no response is not repeated.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, Final
 
 from kpybroker.client.connect import raw_configs
 from kpybroker.client.connect.errors import WITHOUT_CONTROLLER, CommandError, broker_error
-from kpybroker.client.connect.wire import RETRY_S, Node, WireBroker, WireCluster
+from kpybroker.client.connect.wire import RETRY_S, WireBroker, WireCluster
 from kpybroker.client.direct import topics
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode
@@ -21,7 +21,6 @@ from kpybroker.wire.messages.create_partitions import CreatePartitionsRequest
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
 from kpybroker.wire.messages.delete_records import DeleteRecordsRequest
 from kpybroker.wire.messages.delete_topics import DeleteTopicsRequest
-from kpybroker.wire.messages.metadata import MetadataRequest
 
 BY_STATE: Final = 6
 """The version of DeleteTopics that has names or ids."""
@@ -38,18 +37,35 @@ def controller(wire: WireCluster) -> WireBroker:
     return wire.broker(wire.controller_id)
 
 
-def _by_controller(wire: WireCluster, ask: Callable[[WireBroker], dict[str, tuple[int, str | None]]]) -> Found:
-    """The outcome of each name; `ask` returns their error codes."""
+Outcomes = dict[str, tuple[int, str | None]]
+"""The error code and the text of each name."""
+
+
+def _by_controller(
+    wire: WireCluster, names: Iterable[str], ask: Callable[[WireBroker, Collection[str]], Outcomes]
+) -> Found:
+    """The outcome of each name. `ask` asks a broker for some of them: in the end those that no controller has taken."""
     deadline = time.monotonic() + wire.timeout_s
+    found: Outcomes = {}
+    left: Collection[str] = set(names)
+    by = controller(wire)
     while True:
-        found = ask(controller(wire))
-        is_elsewhere = any(code == ErrorCode.NOT_CONTROLLER for code, _ in found.values())
-        if not is_elsewhere or time.monotonic() > deadline:
+        found |= ask(by, left)
+        left = {name for name, (code, _) in found.items() if code == ErrorCode.NOT_CONTROLLER}
+        next_one = _next_controller(wire, deadline) if left else None
+        if next_one is None:
             return {name: broker_error(code, text) for name, (code, text) in found.items()}
+        by = next_one
+
+
+def _next_controller(wire: WireCluster, deadline: float) -> WireBroker | None:
+    """The controller as a broker knows it a moment later; None if there is none until the deadline."""
+    while time.monotonic() <= deadline:
         time.sleep(RETRY_S)
-        response = wire.any().request(ApiKey.METADATA, MetadataRequest(topics=[]))
-        wire.nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in response.brokers}
-        wire.controller_id = response.controller_id
+        wire.refresh()
+        if wire.controller_id in wire.nodes:
+            return wire.broker(wire.controller_id)
+    return None
 
 
 def create_topics(wire: WireCluster, wanted: Iterable[Any], validate_only: bool) -> Found:
@@ -70,46 +86,50 @@ def create_topics(wire: WireCluster, wanted: Iterable[Any], validate_only: bool)
         )
         for one in wanted
     ]
-    request = CreateTopicsRequest(topics=creatable, timeout_ms=int(wire.timeout_s * 1000), validate_only=validate_only)
 
-    def ask(broker: WireBroker) -> dict[str, tuple[int, str | None]]:
+    def ask(broker: WireBroker, names: Collection[str]) -> Outcomes:
+        asked = [one for one in creatable if one.name in names]
+        timeout_ms = int(wire.timeout_s * 1000)
+        request = CreateTopicsRequest(topics=asked, timeout_ms=timeout_ms, validate_only=validate_only)
         response = broker.request(ApiKey.CREATE_TOPICS, request)
         return {one.name: (one.error_code, one.error_message) for one in response.topics}
 
-    return _by_controller(wire, ask)
+    return _by_controller(wire, [one.name for one in creatable], ask)
 
 
 def create_partitions(wire: WireCluster, wanted: Iterable[Any], validate_only: bool) -> Found:
     """Add partitions, to so many in all. Raises CommandError."""
     kind = CreatePartitionsRequest.CreatePartitionsTopic
-    request = CreatePartitionsRequest(
-        topics=[kind(name=one.topic, count=one.new_total_count, assignments=None) for one in wanted],
-        timeout_ms=int(wire.timeout_s * 1000),
-        validate_only=validate_only,
-    )
+    growing = [kind(name=one.topic, count=one.new_total_count, assignments=None) for one in wanted]
 
-    def ask(broker: WireBroker) -> dict[str, tuple[int, str | None]]:
+    def ask(broker: WireBroker, names: Collection[str]) -> Outcomes:
+        request = CreatePartitionsRequest(
+            topics=[one for one in growing if one.name in names],
+            timeout_ms=int(wire.timeout_s * 1000),
+            validate_only=validate_only,
+        )
         response = broker.request(ApiKey.CREATE_PARTITIONS, request)
         return {one.name: (one.error_code, one.error_message) for one in response.results}
 
-    return _by_controller(wire, ask)
+    return _by_controller(wire, [one.name for one in growing], ask)
 
 
 def delete_topics(wire: WireCluster, names: Iterable[str]) -> Found:
     """Delete topics. Raises CommandError."""
     wanted = list(names)
 
-    def ask(broker: WireBroker) -> dict[str, tuple[int, str | None]]:
+    def ask(broker: WireBroker, names: Collection[str]) -> Outcomes:
         timeout_ms = int(wire.timeout_s * 1000)
+        asked = [name for name in wanted if name in names]
         if broker.version_of(ApiKey.DELETE_TOPICS) >= BY_STATE:
-            states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in wanted]
+            states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in asked]
             request = DeleteTopicsRequest(topics=states, timeout_ms=timeout_ms)
         else:
-            request = DeleteTopicsRequest(topic_names=wanted, timeout_ms=timeout_ms)
+            request = DeleteTopicsRequest(topic_names=asked, timeout_ms=timeout_ms)
         response = broker.request(ApiKey.DELETE_TOPICS, request)
         return {one.name: (one.error_code, one.error_message or None) for one in response.responses}
 
-    return _by_controller(wire, ask)
+    return _by_controller(wire, wanted, ask)
 
 
 def delete_records(

@@ -10,7 +10,7 @@ import json
 import ssl
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -57,12 +57,12 @@ def shown(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-def new_client(login: str | None = None) -> httpx.Client:
-    """A client for any threads; `login` is USER:PASSWORD."""
+def new_client(login: str | None = None, step_s: float = STEP_S_MAX) -> httpx.Client:
+    """A client for any threads; `login` is USER:PASSWORD. `step_s` is how long it waits for each piece."""
     trusted = ssl.create_default_context()  # the system's authorities, or SSL_CERT_FILE
     user, _, password = (login or "").partition(":")
     auth = None if login is None else httpx.BasicAuth(user, password)
-    return httpx.Client(timeout=STEP_S_MAX, trust_env=False, follow_redirects=False, verify=trusted, auth=auth)
+    return httpx.Client(timeout=step_s, trust_env=False, follow_redirects=False, verify=trusted, auth=auth)
 
 
 def lines(client: httpx.Client, url: str, bytes_max: int) -> Iterator[str]:
@@ -86,21 +86,30 @@ def lines(client: httpx.Client, url: str, bytes_max: int) -> Iterator[str]:
         ) from None
 
 
-def exchange(client: httpx.Client, method: str, url: str, bytes_max: int, body: Any = None) -> tuple[int, Any]:
+class Bounds(NamedTuple):
+    """What one exchange may take: bytes of the response, seconds until it is whole; and how JSON is named."""
+
+    bytes_max: int
+    whole_s: float = WHOLE_S_MAX
+    media: str = "application/vnd.schemaregistry.v1+json"
+
+
+def exchange(client: httpx.Client, method: str, url: str, bounds: Bounds, body: Any = None) -> tuple[int, Any]:
     """The status of a response and its JSON; None for what is not JSON. `body` is sent as JSON. Raises CommandError."""
-    deadline, data = time.monotonic() + WHOLE_S_MAX, bytearray()
-    headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+    deadline, data = time.monotonic() + bounds.whole_s, bytearray()
+    headers = {"Accept": ", ".join(dict.fromkeys((bounds.media, "application/json")))}
     if body is not None:
-        headers["Content-Type"] = "application/vnd.schemaregistry.v1+json"
+        headers["Content-Type"] = bounds.media
     content = None if body is None else json.dumps(body).encode()
     try:
         with client.stream(method, url, content=content, headers=headers) as response:
             for chunk in response.iter_bytes():
                 data += chunk
-                if len(data) > bytes_max:
-                    raise CommandError(f"{shown(url)} sends more than {bytes_max} bytes", "check the address")
+                if len(data) > bounds.bytes_max:
+                    raise CommandError(f"{shown(url)} sends more than {bounds.bytes_max} bytes", "check the address")
                 if time.monotonic() > deadline:
-                    raise CommandError(f"{shown(url)} takes longer than {WHOLE_S_MAX:g} seconds", "try again later")
+                    cause = f"{shown(url)} takes longer than {bounds.whole_s:g} seconds"
+                    raise CommandError(cause, "try again later")
             status = response.status_code
     except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
         why = str(error) or type(error).__name__

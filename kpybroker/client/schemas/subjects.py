@@ -12,7 +12,7 @@ from urllib.parse import quote
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.schemas import http
 
-BYTES_MAX: Final = 4 * 1024 * 1024
+BOUNDS: Final = http.Bounds(bytes_max=4 * 1024 * 1024)
 UNPROCESSABLE: Final = 422
 CONFLICT: Final = 409
 DENIED: Final = frozenset((http.UNAUTHORIZED, http.FORBIDDEN))
@@ -155,7 +155,7 @@ class Subjects:
 
     def _ask(self, method: str, path: str, kind: type | tuple[type, ...], body: dict[str, Any] | None = None) -> Any:
         """The JSON of a response, which is of this kind. Raises CommandError."""
-        status, found = http.exchange(self._client, method, self.url + path, BYTES_MAX, body)
+        status, found = http.exchange(self._client, method, self.url + path, BOUNDS, body)
         if status == http.OK and isinstance(found, kind):
             return found
         if status in DENIED:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
 from kpybroker.client.actions.consume import Reader
 from kpybroker.client.actions.interrupts import Interrupts
 from kpybroker.client.actions.partitions import Place
 from kpybroker.client.actions.producing.room import Room
-from kpybroker.client.connect.admin import ErrorWatch, make
+from kpybroker.client.connect.admin import ErrorWatch, make_producer
 from kpybroker.client.connect.errors import CommandError, note
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.records.exact import Exact, is_plain
@@ -49,7 +49,7 @@ class Target:
         own = {"message_timeout_ms": int(settings.timeout_s * 1000), **DEFAULTS}
         keys = {name: value for name, value in own.items() if name.replace("_", ".") not in settings.properties}
         self._watch = ErrorWatch()
-        self._producer: Any = make(Producer, settings, self._watch, **keys)
+        self._producer: Any = make_producer(settings, self._watch, **keys)
         self._exact = Exact(settings)
         self._where = where
         self._room = room

@@ -7,6 +7,8 @@ from typing import Final
 
 from kpybroker.console.changes import configs, groups, offsets, placement, schemas, security, topics, transactions
 from kpybroker.console.changes.change import Change
+from kpybroker.console.changes.connect import configs as connectors
+from kpybroker.console.changes.connect import states
 
 CHANGES: Final[Mapping[str, Change]] = {
     one.key: one
@@ -17,6 +19,8 @@ CHANGES: Final[Mapping[str, Change]] = {
         *(transactions.ABORT, transactions.ABORT_HANGING),
         *(offsets.OFFSETS, groups.MOVE, groups.FORGET, groups.DELETE),
         *(schemas.REGISTER, schemas.LEVEL, schemas.DELETE),
+        *(connectors.CREATE, connectors.CONFIGURE, states.RESTART, states.RESTART_TASK),
+        *(states.PAUSE, states.RESUME, states.STOP, states.DELETE, states.RESET_OFFSETS),
         *(security.CREATE_ACL, security.DELETE_ACL),
         *(security.SET_USER, security.DELETE_USER),
         *(security.SET_QUOTA, security.UNSET_QUOTA),

@@ -6,11 +6,13 @@
 - `perform` gets the rows of the preview as they were shown, and returns them with what became of them.
 - Before that the plan is made again, and `same` names what must be as it was shown: else nothing is done.
 - `missing` returns why the cluster cannot do it at all; empty where it can. The form's button is off then.
+- `more_fields` are those of a plugin: their names begin with `config.`, or with `secret.` for what is asked last.
 - `typed_again` names fields; the value of the first that has one is typed again before it is done: for what deletes.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kpybroker.client.schemas.subjects import Subjects
+    from kpybroker.console.queries.connect.rest import Connect
 
 Rows = list[dict[str, Any]]
 Command = tuple[Sequence[str], Sequence[str]]
@@ -32,6 +35,9 @@ WOULD: Final = "would"
 DIGITS_MAX: Final = 18
 REFUSED: Final = "AUTHORIZATION_FAILED"
 """The end of the names of Kafka's errors that are about rights, and so about no field."""
+OF_PLUGIN: Final = "config."
+SECRET_OF_PLUGIN: Final = "secret."
+"""What the names of fields begin with that a plugin has: its keys, and those of them that are secrets."""
 
 
 class Field(NamedTuple):
@@ -45,6 +51,16 @@ class Field(NamedTuple):
     choices: Sequence[str] = ()
     is_required: bool = False
     default: str = ""
+    is_folded: bool = False
+    """Whether it is out of sight while it is empty."""
+
+
+class Call(NamedTuple):
+    """A request of Kafka Connect's REST; `body` is sent as JSON."""
+
+    method: str
+    path: str
+    body: Any = None
 
 
 class Ask(NamedTuple):
@@ -55,6 +71,8 @@ class Ask(NamedTuple):
     failures: Failures
     subjects: Subjects | None = None
     """Of the schema registry, if there is one."""
+    connects: Mapping[str, Connect] = {}
+    """Kafka Connects by their names."""
 
 
 class Key(NamedTuple):
@@ -107,15 +125,29 @@ class Change(NamedTuple):
     keys: Callable[[Ask], Sequence[Key]] = _none
     """Keys that the form's reader may look up."""
     missing: Callable[[Ask], str] = _can
+    calls: Callable[[Values, Rows], Sequence[Call]] | None = None
+    """In place of a command, what Kafka Connect is asked for to do what the rows of a preview say."""
+    more_fields: Callable[[Ask], Sequence[Field]] | None = None
+    """Fields that depend on what was typed: the keys of a plugin."""
 
     def read(self, given: Mapping[str, str]) -> dict[str, str]:
         """The values of the fields, without spaces around them; secrets as they are."""
-        return {
+        found = {
             one.name: given.get(one.name, one.default)
             if one.kind in ("secret", "lines")
             else given.get(one.name, one.default).strip()
             for one in self.fields
         }
+        if self.more_fields is not None:
+            own = sorted(name for name in given if name.startswith((OF_PLUGIN, SECRET_OF_PLUGIN)))
+            found |= {name: text for name in own if (text := given[name].strip())}
+        return found
+
+    def is_secret(self, name: str) -> bool:
+        """Whether the value of this field is never shown, signed or logged."""
+        if self.more_fields is not None and name.startswith(SECRET_OF_PLUGIN):
+            return True
+        return any(one.name == name and one.kind == "secret" for one in self.fields)
 
     def check(self, values: Values) -> None:
         """Raises CommandError for a value that is missing, or none of its choices."""
@@ -129,11 +161,19 @@ class Change(NamedTuple):
         """What must be typed again before it is done; empty for nothing."""
         return next((values[name] for name in self.typed_again if values[name]), "")
 
-    def field_of(self, error: CommandError) -> str:
-        """The field that an error is about; empty for none."""
+    def fields_of(self, error: CommandError) -> Mapping[str, str]:
+        """The fields that an error is about, with what is wrong and what to do; empty for none."""
         if error.name.endswith(REFUSED):
-            return ""
-        return error.field if isinstance(error, InField) else self.blame.get(error.name, "")
+            return {}
+        if isinstance(error, InFields):
+            return error.fields
+        field = error.field if isinstance(error, InField) else self.blame.get(error.name, "")
+        return {field: f"{error.cause}. {error.fix}"} if field else {}
+
+    def connect_text(self, values: Values, rows: Rows, url: str) -> str:
+        """The requests of Kafka Connect that do the same, as a shell reads them."""
+        assert self.calls is not None
+        return " && ".join(shlex.join(_curl_json(url, one)) for one in self.calls(values, rows))
 
     def command_text(self, values: Values, bootstrap: str, registry: str = "") -> str:
         """The command that does the same, as a shell reads it."""
@@ -150,6 +190,13 @@ def _curl(registry: str, method: str, path: str, body: str) -> list[str]:
     return [*found, "-H", "Content-Type: application/vnd.schemaregistry.v1+json", "-d", body] if body else found
 
 
+def _curl_json(url: str, call: Call) -> list[str]:
+    found = ["curl", "-f", "-X", call.method, f"{url}{call.path}"]
+    if call.body is None:
+        return found
+    return [*found, "-H", "Content-Type: application/json", "-d", json.dumps(call.body, ensure_ascii=False)]
+
+
 def _list(field: Field) -> str:
     return ", ".join(one or "nothing" for one in field.choices)
 
@@ -160,6 +207,15 @@ class InField(CommandError):
     def __init__(self, field: str, error: CommandError) -> None:
         super().__init__(error.cause, error.fix, EXIT_USAGE, name=error.name)
         self.field = field
+
+
+class InFields(CommandError):
+    """Input of several fields that cannot be used: what is wrong with each."""
+
+    def __init__(self, fields: Mapping[str, str], fix: str) -> None:
+        cause = "a value cannot be used" if len(fields) == 1 else f"{len(fields)} values cannot be used"
+        super().__init__(cause, fix, EXIT_USAGE)
+        self.fields = fields
 
 
 @contextmanager

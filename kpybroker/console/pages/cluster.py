@@ -117,3 +117,14 @@ def _without(cluster: Cluster) -> dict[str, str]:
         "users": unserved(cluster, USERS),
         "quotas": unserved(cluster, QUOTAS),
     }
+
+
+async def state(request: Request) -> Response:
+    """`/state`: of a cluster in the list of several, loaded after that is shown, so that none waits for another."""
+    console = console_of(request)
+    found, error = None, None
+    try:
+        found, _ = await console.live.ask(lambda cluster, _: cluster.metadata())
+    except CommandError as failed:
+        error = failed
+    return HTMLResponse(console.text("cluster_state.html", found=found, error=error))

@@ -19,12 +19,17 @@ from kpybroker.console.pages import (
     search,
     topics,
 )
-from kpybroker.console.pages.outside import schemas
+from kpybroker.console.pages.outside import clusters, connect, schemas
 
 ROUTES = [
     Route("/", cluster.page),
+    Route("/clusters", clusters.listing),
+    Route("/state", cluster.state),
     Route("/schemas", schemas.listing),
     Route("/schema", schemas.one),
+    Route("/connect", connect.listing),
+    Route("/connect/plugins", connect.plugins),
+    Route("/connector", connect.one),
     Route("/search", search.search),
     Route("/compare", search.compare),
     Route("/health", cluster.thorough),

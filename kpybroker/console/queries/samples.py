@@ -77,8 +77,9 @@ class _Ring:
 class Samples:
     """`now` is the time in seconds since 1970."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, now: Callable[[], float] = time.time, keys_max: int = KEYS_MAX) -> None:
         self._now = now
+        self._keys_max = keys_max
         self._lock = threading.Lock()
         self._rings: OrderedDict[str, dict[str, _Ring]] = OrderedDict()
         self._last: dict[str, tuple[float, float]] = {}
@@ -104,7 +105,7 @@ class Samples:
                 return
             rings = self._rings.setdefault(key, {name: _Ring(one) for name, one in RANGES.items()})
             self._rings.move_to_end(key)
-            while len(self._rings) > KEYS_MAX:
+            while len(self._rings) > self._keys_max:
                 gone, _ = self._rings.popitem(last=False)
                 del self._last[gone]
             self._last[key] = at, value

@@ -211,7 +211,7 @@
     if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
     event.preventDefault();
     const field = document.querySelector(".find input");
-    if (field?.checkVisibility()) { field.focus(); field.select(); } else location.href = "/search";
+    if (field?.checkVisibility()) { field.focus(); field.select(); } else location.href = document.querySelector(".find")?.action || "/";
   });
 
   // Pages replace parts of themselves, so what is new is looked for whenever something changes.

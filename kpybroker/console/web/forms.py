@@ -13,6 +13,7 @@ from starlette.requests import Request
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.connect.visible import visible
 from kpybroker.client.schemas.http import FORBIDDEN, UNAUTHORIZED, BadStatus
+from kpybroker.console.queries.connect.rest import NOT_FOUND
 from kpybroker.console.queries.topics import NoTopic
 from kpybroker.console.web.context import console_of
 from kpybroker.console.web.permissions import REFUSED
@@ -23,6 +24,7 @@ FORM_BYTES_MAX: Final = 16 * 1024 * 1024
 LOGIN_BYTES_MAX: Final = 16 * 1024
 """Of a form that a browser without a login may send."""
 FIELDS_MAX: Final = 2000
+NOT_THERE: Final = frozenset(("GROUP_ID_NOT_FOUND", NOT_FOUND))
 
 
 async def read_form(request: Request, bytes_max: int = FORM_BYTES_MAX) -> dict[str, str]:
@@ -37,7 +39,8 @@ async def read_form(request: Request, bytes_max: int = FORM_BYTES_MAX) -> dict[s
     except ValueError:
         raise HTTPException(400, "a form that cannot be read") from None
     form = dict(pairs)
-    if not console_of(request).sessions.is_token(request.state.session, form.pop("token", None)):
+    console = console_of(request)
+    if not console.sessions.is_token(request.state.session, form.pop("token", None), console.name):
         raise HTTPException(403, "this form is from another session: load the page again")
     return form
 
@@ -45,7 +48,7 @@ async def read_form(request: Request, bytes_max: int = FORM_BYTES_MAX) -> dict[s
 async def read_change(request: Request) -> dict[str, str]:
     """The fields of a form that changes the cluster. Raises HTTPException without --allow-changes."""
     form = await read_form(request)
-    path = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    path = console_of(request).prefix + request.url.path + (f"?{request.url.query}" if request.url.query else "")
     who = f"path={path} user={request.state.user or '-'} from={request.state.address}"
     if not console_of(request).options.allow_changes:
         logger.warning("Change refused, the console is read-only %s", visible(who))
@@ -68,7 +71,7 @@ def whole_number(fields: Mapping[str, str], name: str, default: int, low: int, h
 
 def status_of(error: CommandError) -> int:
     """400 for the reader's input, 403 for a missing permission, 404 for what is not there, 503 for the cluster."""
-    if isinstance(error, NoTopic) or error.name == "GROUP_ID_NOT_FOUND":
+    if isinstance(error, NoTopic) or error.name in NOT_THERE:
         return 404
     return 400 if is_bad_input(error) else 403 if is_refused(error) else 503
 

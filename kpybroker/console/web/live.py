@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import anyio
 from anyio import to_thread
@@ -33,6 +33,17 @@ IDLE_MAX: Final = 4
 """Connections to the cluster that wait for the next page."""
 
 T = TypeVar("T")
+
+
+class Asked(NamedTuple):
+    """What a page asks, and what to do where it does not respond."""
+
+    what: str
+    fix: str
+
+
+CLUSTER: Final = Asked("the cluster", FIXES["_TRANSPORT"])
+CONNECT: Final = Asked("Kafka Connect", "look at the workers' logs, or check the address of --connect")
 
 
 class Notes(Failures):
@@ -70,12 +81,12 @@ class Live:
         self._working = threading.BoundedSemaphore(WORKING_MAX)
         self._limiter = anyio.CapacityLimiter(WORKING_MAX)
 
-    async def ask(self, query: Callable[[Cluster, Notes], T]) -> tuple[T, Notes]:
+    async def ask(self, query: Callable[[Cluster, Notes], T], asked: Asked = CLUSTER) -> tuple[T, Notes]:
         """What the query returns, and the items that failed. Raises CommandError."""
         notes = Notes()
-        return await self.run(lambda: self._query(query, notes)), notes
+        return await self.run(lambda: self._query(query, notes), asked), notes
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], asked: Asked = CLUSTER) -> T:
         """The result of work in a thread, which must end by itself. Raises CommandError if it takes too long."""
         if not self._working.acquire(blocking=False):
             raise CommandError("too many pages wait for the cluster", "load the page again in a few seconds")
@@ -86,9 +97,8 @@ class Live:
                 )
         except TimeoutError:
             self._drop(self._shared)
-            raise CommandError(
-                f"the cluster did not respond within {self._page_s_max:g} seconds", FIXES["_TRANSPORT"]
-            ) from None
+            cause = f"{asked.what} did not respond within {self._page_s_max:g} seconds"
+            raise CommandError(cause, asked.fix) from None
 
     def _released(self, work: Callable[[], T]) -> T:
         try:

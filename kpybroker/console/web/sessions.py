@@ -68,9 +68,9 @@ class Sessions:
         with self._lock:
             self._ends.pop(session or "", None)
 
-    def token(self, session: str) -> str:
-        """What forms of this session carry."""
-        return hmac.new(self._key, session.encode(), hashlib.sha256).hexdigest()
+    def token(self, session: str, place: str = "") -> str:
+        """What forms of this session carry; of several clusters, those of one."""
+        return hmac.new(self._key, f"{session} {place}".encode(), hashlib.sha256).hexdigest()
 
     def sign(self, session: str, text: str) -> str:
         """A signature of a text that a form of this session carries."""
@@ -80,6 +80,6 @@ class Sessions:
         """Whether a text was signed for this session."""
         return bool(session and signature) and hmac.compare_digest(self.sign(session or "", text), signature or "")
 
-    def is_token(self, session: str | None, token: str | None) -> bool:
-        """Whether a form is of this session."""
-        return bool(session and token) and hmac.compare_digest(self.token(session or ""), token or "")
+    def is_token(self, session: str | None, token: str | None, place: str = "") -> bool:
+        """Whether a form is of this session, and of this cluster."""
+        return bool(session and token) and hmac.compare_digest(self.token(session or "", place), token or "")

@@ -14,6 +14,7 @@ from kpybroker.core import tree as t
 from kpybroker.core.controller.model import Transitions
 from kpybroker.core.features import SUPPORTED, Ranges
 from kpybroker.wire import znodes
+from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.yield_budget import WorkBudget
 
 if TYPE_CHECKING:
@@ -155,6 +156,11 @@ def guarded(work: Procedure[T], what: str) -> Procedure[T | Exception]:
     except Exception as failure:
         yield error(f"{what}: {failure!r}")
         return failure
+
+
+def code_of(failure: Exception) -> ErrorCode:
+    """What a client receives for a part of its request that ended so: a session that is over is another's role."""
+    return ErrorCode.NOT_CONTROLLER if isinstance(failure, t.SessionExpired) else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def split_legal(

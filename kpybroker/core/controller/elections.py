@@ -12,6 +12,7 @@ from kpybroker.core.controller.effects import (
     Procedure,
     StateChangeFailed,
     checked_deletes,
+    code_of,
     error,
     exists_with_watch,
     get,
@@ -103,7 +104,7 @@ def _api_error(result: LeaderAndIsr | Exception, none_eligible: ErrorCode) -> Ap
         return ApiError(ErrorCode.NONE)
     if isinstance(result, StateChangeFailed):
         return ApiError(none_eligible, str(result))
-    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return ApiError(code_of(result))
 
 
 # --- preferred leaders

@@ -72,7 +72,7 @@ class Controller:
         except ControllerMoved as moved:
             yield info(f"{self._ident} Controller moved to another broker when processing {event}: {moved}")
             yield from self.maybe_resign()
-            raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH) from None
+            raise KafkaError(ErrorCode.NOT_CONTROLLER) from None
 
     @property
     def _ident(self) -> str:

@@ -18,6 +18,7 @@ from kpybroker.core.controller.effects import (
     Procedure,
     StateChangeFailed,
     checked,
+    code_of,
     exists_with_watch,
     get,
     guarded,
@@ -250,7 +251,7 @@ def _guarded(parts: Parts, partition: TopicPartition, assignment: ReplicaAssignm
         _reassign(parts, partition, assignment),
         f"{_ident(parts)} Error completing reassignment of partition {partition}",
     )
-    return NONE if failure is None else ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return NONE if failure is None else ApiError(code_of(failure))
 
 
 # --- one partition

@@ -59,14 +59,7 @@ class Process:
         self._log = tempfile.TemporaryFile("a+b", prefix="kpybroker-log-")  # noqa: SIM115 -- closed by `kill`
         command = [sys.executable, "-P", "-m", "kpybroker", "dev", "--control", "0", "--exit-with"]
         command.append(str(self._exit_with or self._owner))
-        self._child = subprocess.Popen(
-            [*command, *self._arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=_environment(),
-            start_new_session=True,
-        )
+        self._child = start_child([*command, *self._arguments], self._log)
         if self._exit_with is None:
             _running.add(self)
         try:
@@ -158,6 +151,18 @@ class Process:
             self._log.close()
         if self._directory is not None:
             remove_directory(self._directory)
+
+
+def start_child(command: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """The child, in a session of its own, with its output in a pipe."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        env=_environment(),
+        start_new_session=True,
+    )
 
 
 def remove_directory(directory: str) -> None:

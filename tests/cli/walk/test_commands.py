@@ -145,7 +145,7 @@ def test_a_cluster_that_is_away_is_an_error_in_two_lines(
     places: Places, own_settings: None, monkeypatch: pytest.MonkeyPatch, line: Line
 ) -> None:
     words = places.words(line.words)
-    result = invoke(monkeypatch, *words, "-b", places.away, "--timeout", "1", stdin=places.stdin(line.stdin))
+    result = invoke(monkeypatch, *words, "-b", places.away, "--timeout", "0.5", stdin=places.stdin(line.stdin))
     assert result.code == 1, result
     assert all(row.endswith("failed") for row in result.lines[1:]), result
     said = [one for one in result.err.splitlines() if not one.startswith(("delivered", "not delivered", "stopped"))]

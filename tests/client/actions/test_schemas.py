@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +15,7 @@ from kpybroker.client.connect import errors
 from kpybroker.client.connect.settings import REGISTRY_ENVIRONMENT
 from tests.client.conftest import Run
 from tests.support.network.ports import free_port
+from tests.support.programs.missing import forget, uninstall
 
 ORDER = {
     "type": "record",
@@ -163,10 +163,8 @@ def test_a_missing_package_is_named(
     run: Run, name: str, registry: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("topic", "create", name)
-    for module in [one for one in sys.modules if one.startswith("kpybroker.client.schemas")]:
-        monkeypatch.delitem(sys.modules, module)
-    for module in [one for one in sys.modules if one.partition(".")[0] == package]:
-        monkeypatch.setitem(sys.modules, module, None)
+    forget(monkeypatch, "kpybroker.client.schemas")
+    uninstall(monkeypatch, package)
     schema = "2" if package == "jsonschema" else "1"
     found = run("topic", "produce", name, "--schema-registry", registry, "--value-schema", schema, stdin=b"x\n")
     assert found.code == 2

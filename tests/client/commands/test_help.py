@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from kpybroker.cli.lazy import CLIENT_COMMANDS
 from kpybroker.cli.main import cli
 from tests.support.programs.command_line import invoke
+from tests.support.programs.missing import forget, uninstall
 
 
 def commands(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -85,13 +86,8 @@ def test_declarations_import_click_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("package", ["confluent_kafka", "rich"])
 def test_a_missing_extra_is_named_in_one_line(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in [
-        m for m in sys.modules if m.startswith(("kpybroker.client.actions", "kpybroker.client.show.tables"))
-    ]:
-        monkeypatch.delitem(sys.modules, module)
-    for module in [m for m in sys.modules if m.partition(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, package, None)
+    forget(monkeypatch, "kpybroker.client.actions", "kpybroker.client.show.tables")
+    uninstall(monkeypatch, package)
     if package == "rich":
         from kpybroker.client.show.cells import Column
         from kpybroker.client.show.output import Output

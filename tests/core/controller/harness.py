@@ -110,10 +110,14 @@ class Harness:
         self.do_down(broker_id)
         self.do_up(broker_id)
 
+    def do_end_session(self, broker_id: str) -> None:
+        """The broker has not heard of it."""
+        instantly(self._brokers[int(broker_id)].tree.expire())
+
     def do_expire(self, broker_id: str) -> None:
         """The session ends; the broker opens a new one, registers and tries to be elected, as the shell does."""
+        self.do_end_session(broker_id)
         broker = self._brokers[int(broker_id)]
-        instantly(broker.tree.expire())
         broker.queue.clear()
         broker.queue.append(Signal.EXPIRE)
         self._run()

@@ -79,6 +79,7 @@ class Client:
         self.leaders: dict[Partition, int] = {}
         self._epochs: dict[Partition, int] = {}
         """The newest epoch of a leader that was heard of: as Java's client, it believes none that is older."""
+        self.topic_ids: dict[str, bytes] = {}
         self._coordinators: dict[tuple[str, int], int] = {}
         self.is_stopping = False
         self.has_ended = False
@@ -123,11 +124,13 @@ class Client:
         named = [MetadataRequest.MetadataRequestTopic(name=topic)]
         while True:
             try:
-                found = await self.ask(self.any_broker(), MetadataRequest(topics=named), 9)
+                found = await self.ask(self.any_broker(), MetadataRequest(topics=named), 12)
             except Lost:
                 await self.pause()
                 continue
             for described in found.topics:
+                if not described.error_code:
+                    self.topic_ids[topic] = bytes(described.topic_id)
                 for partition in described.partitions:
                     place = (topic, partition.partition_index)
                     if partition.leader_epoch >= self._epochs.get(place, -1):

@@ -8,6 +8,7 @@ from typing import Any
 from compat_tests.faults.history import Read, Reader, Stored, record_of
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.fetch import FetchRequest
+from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
 from kpybroker.wire.records.batch import BatchHeader, iter_batches, verify_crc
 from kpybroker.wire.records.control import ControlRecordType, parse_control_type
 from kpybroker.wire.records.record import iter_records
@@ -15,15 +16,22 @@ from tests.simulation.clients.client import Client, Lost, Partition, only_partit
 from tests.simulation.world import World
 
 WAIT_MS = 500
+EARLIEST = -2
 
 
 class Fetcher(Client):
-    """Reads until it is stopped and at the end of what there is. What it reads is noted in `reader`."""
+    """Reads until it is stopped and at the end of what there is. What it reads is noted in `reader`.
 
-    def __init__(self, world: World, name: str, partitions: Sequence[Partition], *, committed: bool) -> None:
+    With `rereads` it begins again where what it has read may be gone, and before it ends.
+    """
+
+    def __init__(
+        self, world: World, name: str, partitions: Sequence[Partition], *, committed: bool, rereads: bool = False
+    ) -> None:
         super().__init__(world, name)
         self._partitions = partitions
         self._is_committed = committed
+        self._rereads = rereads
         self._positions = dict.fromkeys(partitions, 0)
         self._aborted: dict[Partition, list[tuple[int, int]]] = {partition: [] for partition in partitions}
         self.reader = Reader(name, committed, {partition: [] for partition in partitions})
@@ -31,6 +39,9 @@ class Fetcher(Client):
     async def run(self) -> None:
         at_end: set[Partition] = set()
         while not (self.is_stopping and len(at_end) == len(self._partitions)):
+            if self.is_stopping and self._rereads:
+                self._positions = dict.fromkeys(self._partitions, 0)
+                self._rereads = False
             for partition in self._partitions:
                 stored = await self.fetch(partition)
                 if stored is None:
@@ -76,6 +87,7 @@ class Fetcher(Client):
         if found.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             # A leader that has just been elected may not know yet how far its log is committed.
             self.note(f"{partition[0]}-{partition[1]}@{self._positions[partition]} is out of range at {leader}")
+            await self._reset(leader, partition)
             return None
         if found.error_code:
             return None
@@ -84,6 +96,18 @@ class Fetcher(Client):
         if not stored and self._positions[partition] > before:
             return await self.fetch(partition)  # only markers, or what was aborted
         return stored
+
+    async def _reset(self, leader: int, partition: Partition) -> None:
+        """Go on where the log begins, if that is later."""
+        asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=partition[1], timestamp=EARLIEST)
+        topic = ListOffsetsRequest.ListOffsetsTopic(name=partition[0], partitions=[asked])
+        try:
+            response = await self.ask(leader, ListOffsetsRequest(topics=[topic]), 5)
+        except Lost:
+            return
+        found = only_partition(response, "topics", "partitions")
+        if not found.error_code and (self._rereads or found.offset > self._positions[partition]):
+            self._positions[partition] = found.offset
 
     def _records(self, partition: Partition, found: Any) -> Iterator[Stored]:
         data = bytes(found.records or b"")

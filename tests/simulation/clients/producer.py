@@ -31,11 +31,27 @@ FATAL = (
 """What no run may lead to: the producer has sent everything in order, and its state may not be lost."""
 
 
-class Producer(Client):
-    """What it has begun is finished before it ends, so that each of its records is there or was never sent."""
+class Refused(Exception):
+    """The leader has lost what was sent to it before: what was in this batch is given up."""
 
-    def __init__(self, world: World, history: History, name: str, partitions: Sequence[Partition]) -> None:
+
+class Producer(Client):
+    """What it has begun is finished before it ends, so that each of its records is there or was never sent.
+
+    With `may_lose` leaders may be elected that have not got all: then it goes on with another producer id.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        history: History,
+        name: str,
+        partitions: Sequence[Partition],
+        *,
+        may_lose: bool = False,
+    ) -> None:
         super().__init__(world, name)
+        self._may_lose = may_lose
         self._history = history
         self._partitions = partitions
         self._sequences: dict[Partition, int] = defaultdict(int)
@@ -46,7 +62,11 @@ class Producer(Client):
     async def run(self) -> None:
         await self.init()
         while not self.is_stopping:
-            await self.produce(self.chance.choice(self._partitions))
+            try:
+                await self.produce(self.chance.choice(self._partitions))
+            except Refused:
+                await self.init()
+                self._sequences.clear()
             await self.pause(PAUSE_S)
         self.close()
 
@@ -88,7 +108,11 @@ class Producer(Client):
             is_transactional=is_transactional,
         )
         self._sequences[partition] += len(records)
-        return records, bytes(build_batch([(None, value, time_ms) for value in values], fields))
+        rows = [(self._key(record), value, time_ms) for record, value in zip(records, values, strict=True)]
+        return records, bytes(build_batch(rows, fields))
+
+    def _key(self, record: Record) -> bytes | None:
+        return None
 
     def _note_acknowledged(
         self, partition: Partition, records: Sequence[Record], offset: int, sent_ns: int, broker: int | None
@@ -115,6 +139,8 @@ class Producer(Client):
             return -1
         refusal = ErrorCode(found.error_code)
         self.note(f"a batch for {partition[0]}-{partition[1]} is refused: {refusal.name}")
+        if refusal in FATAL and self._may_lose:
+            raise Refused
         if refusal in FATAL:
             self.world.problem(f"{refusal.name}: {self.name}, from {leader} for {partition[0]}-{partition[1]}")
         return None

@@ -18,6 +18,7 @@ import types
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 from unittest.mock import patch
@@ -29,7 +30,9 @@ import kpybroker.coordination
 import kpybroker.core
 import kpybroker.storage
 import kpybroker.wire
+from kpybroker.broker.maintenance import log_cleaner, time_retention
 from kpybroker.wire.api import API_INFO
+from tests.simulation.seams.cleaner import SimulatedCleaner
 from tests.simulation.seams.work import SimulatedWork
 
 FORBIDDEN = (
@@ -150,6 +153,8 @@ def forbidden(work: SimulatedWork, now: Callable[[], float]) -> Iterator[None]:
             stack.enter_context(patch.object(owner, name, _refusal(f"{owner.__name__}.{name}", getattr(owner, name))))
         stack.enter_context(patch.object(logging, "time", for_logging))
         stack.enter_context(patch.object(trio.to_thread, "run_sync", work.run_sync))
+        for module in (log_cleaner, time_retention):
+            stack.enter_context(patch.object(module, "CleanerProcess", partial(SimulatedCleaner, work)))
         _GUARD.thread, _GUARD.is_on = threading.get_ident(), True
         stack.callback(setattr, _GUARD, "is_on", False)
         yield

@@ -34,11 +34,27 @@ Address = tuple[str, int]
 
 
 class Process:
-    """What runs on a host, from a start to its end: the owner of its ends of connections."""
+    """What runs on a host, from a start to its end: the owner of its ends of connections. A paused one is called back
+    once it goes on.
+    """
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.is_alive = True
+        self.is_paused = False
+        self._later: list[Callable[[], None]] = []
+
+    def call(self, function: Callable[[], None]) -> None:
+        if self.is_paused:
+            self._later.append(function)
+        else:
+            function()
+
+    def go_on(self) -> None:
+        self.is_paused = False
+        later, self._later = self._later, []
+        for function in later:
+            function()
 
 
 class End(Pipe):
@@ -118,8 +134,11 @@ class End(Pipe):
         if self.reader.is_alive and not self.is_left and self.error is None:
             self.closed = True
             self.changed.unpark_all()
-            if self.on_closed is not None:
-                self.on_closed()
+            self._tell_closed()
+
+    def _tell_closed(self) -> None:
+        if self.on_closed is not None:
+            self.reader.call(self.on_closed)
 
     def send_reset(self) -> None:
         """By its writer, or by the writer's host: the reader's side of the connection ends, both ways."""
@@ -131,8 +150,7 @@ class End(Pipe):
                 end.error = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
             end.changed.unpark_all()
         self.data.clear()
-        if self.on_closed is not None:
-            self.on_closed()
+        self._tell_closed()
 
 
 class SimulatedStream(MemoryStream):

@@ -213,6 +213,9 @@ class SimulatedTree(Tree):
         self._to_client.send(self._release)
 
     def _release(self) -> None:
+        if self._process.is_paused:
+            self._process.call(self._release)
+            return
         while self._kept and self._is_connected and self._process.is_alive:
             event = self._kept.popleft()
             if isinstance(event, SessionEvent) and event.type is SessionState.EXPIRED:
@@ -225,7 +228,7 @@ class SimulatedTree(Tree):
     def _tick(self) -> None:
         """Both sides look for a sign of life, or give one."""
         silent_s = trio.current_time() - self._heard_at
-        if self._process.is_alive and not self._is_closed:
+        if self._process.is_alive and not self._process.is_paused and not self._is_closed:
             if not self._is_out_of_reach:
                 self._heard_at = trio.current_time()
                 if not self._is_connected:
@@ -240,7 +243,8 @@ class SimulatedTree(Tree):
 
     @property
     def _is_silent(self) -> bool:
-        return self._is_out_of_reach or self._is_closed or not self._process.is_alive
+        process = self._process
+        return self._is_out_of_reach or self._is_closed or process.is_paused or not process.is_alive
 
     def _disconnect(self) -> None:
         self._is_connected = False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import trio
@@ -14,14 +15,19 @@ import trio
 from kpybroker.wire.records.pauses import PAUSE
 
 QUICK_S_MAX = 0.002
+HOST: ContextVar[str] = ContextVar("HOST", default="")
+"""Where the tasks of a broker run."""
 
 
 class SimulatedWork:
-    """`run_sync` is `trio.to_thread.run_sync` of a world. `slow_s` is added to what a piece of work takes."""
+    """`run_sync` is `trio.to_thread.run_sync` of a world. `slow_s` is added to what a piece of work takes;
+    `slow_of` has what is added on hosts whose disks are slow.
+    """
 
     def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+        self.chance = chance
         self.slow_s = 0.0
+        self.slow_of: dict[str, float] = {}
         self.in_progress = 0
 
     async def run_sync(
@@ -54,4 +60,4 @@ class SimulatedWork:
             self.in_progress -= 1
 
     async def _pass_time(self) -> None:
-        await trio.sleep(self._chance.random() * (QUICK_S_MAX + self.slow_s))
+        await trio.sleep(self.chance.random() * (QUICK_S_MAX + self.slow_s + self.slow_of.get(HOST.get(), 0.0)))

@@ -33,6 +33,9 @@ def settings(directory: Path, **keys: str) -> dict[str, str]:
         "listeners": "PLAINTEXT://127.0.0.1:9092",
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "2",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "2",
         "group.initial.rebalance.delay.ms": "0",
     }
     return props | {name.replace("_", "."): value for name, value in keys.items()}

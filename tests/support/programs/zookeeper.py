@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.network.ports import free_port
+from tests.support.programs.signals import freeze, thaw
 
 START_SECONDS_MAX = 180
 TICK_MS = 100
@@ -53,10 +53,10 @@ class ZooKeeperServer:
 
     def pause(self) -> None:
         """Let it respond to nothing, its connections staying up, until `resume`."""
-        self.process.send_signal(signal.SIGSTOP)
+        freeze(self.process.pid)
 
     def resume(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
+        thaw(self.process.pid)
 
     def kill(self) -> None:
         self.process.kill()

@@ -337,12 +337,15 @@ def _most(frame_of: Callable[[int], bytes], counts: Sequence[int]) -> bytes | No
 
 
 def _array_paths(request_class: type[Message], struct: type[Message], version: int) -> Iterator[tuple[Field, ...]]:
-    for array in struct_fields(request_class, struct):
-        if array.present(version) and array.array:
-            yield (array,)
-            if array.struct is not None:
-                for below in _array_paths(request_class, array.struct, version):
-                    yield (array, *below)
+    """The arrays of a struct, each with the arrays and structs around it."""
+    for one in struct_fields(request_class, struct):
+        if not one.present(version):
+            continue
+        if one.array:
+            yield (one,)
+        if one.struct is not None:
+            for below in _array_paths(request_class, one.struct, version):
+                yield (one, *below)
 
 
 def _with_many(request_class: type[Message], version: int, path: tuple[Field, ...], count: int) -> Message:
@@ -352,7 +355,7 @@ def _with_many(request_class: type[Message], version: int, path: tuple[Field, ..
     for step in path[:-1]:
         assert step.struct is not None
         below = step.struct()
-        setattr(target, step.name, [below])
+        setattr(target, step.name, [below] if step.array else below)
         target = below
     last = path[-1]
     if last.struct is None:
@@ -394,7 +397,7 @@ def _with_distinct(
         assert step.struct is not None
         below = step.struct()
         _name(request_class, below, version, known)
-        setattr(target, step.name, [below])
+        setattr(target, step.name, [below] if step.array else below)
         target = below
     last = path[-1]
     setattr(target, last.name, _distinct_elements(request_class, version, last, count))

@@ -347,6 +347,7 @@ def test_sliding_windows_count_an_event_in_each(spark: SparkSession, broker: Bro
     assert len(rows) == len(counts)
 
 
+@pytest.mark.wide
 def test_what_a_person_can_fix_is_reported_in_two_lines(
     spark: SparkSession, broker: Broker, options: Lines, name: str, tmp_path: Path
 ) -> None:

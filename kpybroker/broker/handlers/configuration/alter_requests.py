@@ -12,6 +12,7 @@ from kpybroker.broker.handlers.configuration.describe import ConfigResourceType
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
+from kpybroker.broker.requests.tree_failures import error_of
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.features import GROUP_VERSION, NOT_SUPPORTED
 from kpybroker.core.tree import TreeError
@@ -110,5 +111,6 @@ async def _outcome(change: Awaitable[None], context: RequestContext) -> tuple[Er
         return error.code, None if error.code in _WITHOUT_MESSAGE else error.message
     except TreeError as error:
         logger.error("Configuration change by %s failed in the tree: %r", client_name(context.connection), error)
-        return ErrorCode.UNKNOWN_SERVER_ERROR, None
+        failure = error_of(error)
+        return failure.code, None if failure.code is ErrorCode.UNKNOWN_SERVER_ERROR else failure.message
     return ErrorCode.NONE, None

@@ -20,6 +20,7 @@ from kpybroker.broker.loop.yielding import ELEMENT, YieldBudget, listed
 from kpybroker.broker.requests.clients import client_name
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.broker.requests.tree_failures import error_of
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.tree import TreeError
 from kpybroker.wire.api import ApiKey
@@ -57,7 +58,8 @@ async def handle(
             code, message = error.code, None if error.message == error.code.message else error.message
         except TreeError as error:
             logger.error("Quota change by %s failed in the tree: %r", client_name(context.connection), error)
-            code = ErrorCode.UNKNOWN_SERVER_ERROR
+            failure = error_of(error)
+            code, message = failure.code, None if failure.message == failure.code.message else failure.message
         await budget.spend(ELEMENT * len(entity))
         parts = await listed((EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()), budget)
         await budget.spend(ELEMENT * len(entity))

@@ -6,13 +6,16 @@ users are independent of each other. Checks, their order and their texts are tho
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from kpybroker.broker.loop.yielding import YieldBudget
+from kpybroker.broker.requests.clients import shown
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.broker.requests.tree_failures import error_of
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.security.scram import (
     BY_TYPE,
@@ -21,6 +24,7 @@ from kpybroker.core.security.scram import (
     credential_of,
     format_credential,
 )
+from kpybroker.core.tree import TreeError
 from kpybroker.wire import znodes
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -31,6 +35,8 @@ from kpybroker.wire.messages.alter_user_scram_credentials import (
 
 if TYPE_CHECKING:
     from kpybroker.broker.handlers.broker import Broker
+
+logger = logging.getLogger("kafka.server.ZkAdminManager")
 
 Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
 Upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
@@ -75,7 +81,7 @@ async def handle(
     results = []
     for name, changes in by_user.items():
         await budget.spend()
-        error = _refusal(name, changes) or await _apply(broker, name, changes)
+        error = _refusal(name, changes) or await _try(broker, name, changes)
         results.append(_result(name, error))
     return AlterUserScramCredentialsResponse(results=results)
 
@@ -98,6 +104,15 @@ def _upsertion_error(upsertion: Upsertion) -> KafkaError | None:
     if upsertion.iterations > MAX_ITERATIONS:
         return TOO_MANY
     return TOO_FEW if upsertion.iterations < MIN_ITERATIONS else None
+
+
+async def _try(broker: Broker, name: str, changes: _Changes) -> KafkaError | None:
+    """What is not written of one user does not hide what was written of others."""
+    try:
+        return await _apply(broker, name, changes)
+    except TreeError as failure:
+        logger.error("Credentials of %s could not be changed: %r", shown(name), failure)
+        return error_of(failure)
 
 
 async def _apply(broker: Broker, name: str, changes: _Changes) -> KafkaError | None:

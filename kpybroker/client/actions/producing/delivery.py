@@ -13,12 +13,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, BinaryIO, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
 from kpybroker.client.actions.interrupts import InterruptibleSource, Interrupts
 from kpybroker.client.actions.producing.creation import Creation
 from kpybroker.client.actions.producing.options import ProduceOptions
-from kpybroker.client.connect.admin import ErrorWatch, make
+from kpybroker.client.connect.admin import ErrorWatch, make_producer
 from kpybroker.client.connect.errors import CommandError, kafka_error, note, report
 from kpybroker.client.connect.settings import Settings
 from kpybroker.client.records import json_lines
@@ -90,7 +90,7 @@ class Delivery:
         if options.compression is not None:
             defaults["compression_type"] = options.compression
         keys = {name: value for name, value in defaults.items() if name.replace("_", ".") not in settings.properties}
-        self._producer: Any = make(Producer, settings, self._watch, **keys)
+        self._producer: Any = make_producer(settings, self._watch, **keys)
         self._exact = Exact(settings)
         self._lock = threading.Lock()
         self.delivered = 0

@@ -20,7 +20,9 @@ SOON_S = 120.0
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(3, config={"auto.leader.rebalance.enable": "false"}) as running:
+    # The last replica in sync that stops has no one to give its leadership to, and tries three times.
+    config = {"auto.leader.rebalance.enable": "false", "controlled.shutdown.retry.backoff.ms": "200"}
+    with Cluster(3, config=config) as running:
         yield running
 
 

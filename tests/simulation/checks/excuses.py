@@ -1,0 +1,79 @@
+"""What a history need not have kept: records that were deleted as asked for, or lost to an unclean election.
+
+The checker of the storms knows of neither, so it is given a history without them. What may be missing is known exactly:
+below the offset up to which records were deleted, or from where the log of a leader began that was elected without
+having been in sync.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compat_tests.faults.history import History, Partition, Record, Transaction
+from compat_tests.faults.share_groups.history import ShareHistory
+
+
+def without_deleted(history: History, starts: dict[Partition, int]) -> None:
+    """Forget what is below these offsets."""
+    _forget(history, {partition: _below(history, partition, start) for partition, start in starts.items() if start})
+    for reader in history.readers:
+        for partition, reads in reader.reads.items():
+            reader.reads[partition] = [read for read in reads if read.offset >= starts.get(partition, 0)]
+
+
+def _below(history: History, partition: Partition, start: int) -> set[Record]:
+    """Records that are not there, and were below it or may have been: the places of some are not known."""
+    kept = {stored.record for stored in history.log[partition]}
+    places = {ack.record: ack.offset for ack in history.acknowledged[partition]}
+    sent = {
+        record for transaction in history.transactions for place, record in transaction.records if place == partition
+    }
+    return {record for record in places.keys() | sent if record not in kept and places.get(record, -1) < start}
+
+
+def _forget(history: History, forgotten: dict[Partition, set[Record]]) -> None:
+    for partition, records in forgotten.items():
+        history.acknowledged[partition] = [ack for ack in history.acknowledged[partition] if ack.record not in records]
+    history.transactions[:] = [
+        Transaction(outcome, tuple(each for each in records if each[1] not in forgotten.get(each[0], ())))
+        for outcome, records in history.transactions
+    ]
+
+
+def without_lost(history: History, from_offsets: dict[Partition, int]) -> None:
+    """Forget what was acknowledged or read from these offsets on, but for what is there and is the same."""
+    for partition, start in from_offsets.items():
+        there = {stored.offset: stored.record for stored in history.log[partition]}
+        kept = set(there.values())
+        history.acknowledged[partition] = [
+            ack if ack.offset < start else ack._replace(offset=-1)
+            for ack in history.acknowledged[partition]
+            if 0 <= ack.offset < start or ack.record in kept
+        ]
+        for reader in history.readers:
+            reads = reader.reads[partition]
+            reader.reads[partition] = [
+                read for read in reads if read.offset < start or there.get(read.offset) == read.record
+            ]
+        history.looks[partition].clear()
+
+
+def of_share_group(shared: ShareHistory, history: History, topic: str) -> ShareHistory:
+    """With the log of its topic, and without what was said of records that are gone by now."""
+    log = {
+        partition: {stored.offset: identity(stored.record) for stored in history.log[partition]}
+        for partition in history.log
+        if partition[0] == topic
+    }
+    starts = {partition: min(offsets, default=0) for partition, offsets in log.items()}
+    return replace(
+        shared,
+        log=log,
+        deliveries=[one for one in shared.deliveries if one.offset >= starts.get(one.partition, 0)],
+        acknowledgements=[one for one in shared.acknowledgements if one.offset >= starts.get(one.partition, 0)],
+    )
+
+
+def identity(record: Record | None) -> bytes:
+    """A record as histories of share groups have it: whose it is, and its number."""
+    return b"" if record is None else record.value().encode()

@@ -1,0 +1,78 @@
+"""What a history need not have kept is taken out of it, and nothing else."""
+
+from __future__ import annotations
+
+from compat_tests.faults.check import Kind, check
+from compat_tests.faults.history import Acknowledged, History, Outcome, Read, Reader, Record, Stored, Transaction
+from compat_tests.faults.share_groups.history import Delivery, ShareHistory
+from tests.simulation.checks.excuses import identity, of_share_group, without_deleted, without_lost
+
+PLACE = ("t", 0)
+
+
+def record(number: int) -> Record:
+    return Record("producer1", number)
+
+
+def history(acknowledged: range, there: list[tuple[int, int]], read: range = range(0)) -> History:
+    """Record n was acknowledged at offset n; `there` are offsets and numbers."""
+    reader = Reader("reader", False, {PLACE: [Read(number, record(number)) for number in read]}, finished=True)
+    return History(
+        acknowledged={PLACE: [Acknowledged(record(number), number, 1, 2) for number in acknowledged]},
+        readers=[reader],
+        log={PLACE: [Stored(offset, record(number), 0) for offset, number in there]},
+    )
+
+
+def kinds(found: History) -> set[Kind]:
+    return {problem.kind for problem in check(found)}
+
+
+def test_what_was_deleted_need_not_be_there() -> None:
+    found = history(range(6), [(4, 4), (5, 5)], read=range(6))
+    assert kinds(found) == {Kind.LOST}
+    without_deleted(found, {PLACE: 4})
+    assert kinds(found) == set()
+
+
+def test_what_was_not_deleted_has_to_be_there() -> None:
+    found = history(range(6), [(5, 5)], read=range(6))
+    without_deleted(found, {PLACE: 4})
+    assert kinds(found) == {Kind.LOST}
+
+
+def test_a_committed_transaction_may_miss_what_was_deleted_of_it_and_no_more() -> None:
+    for there, expected in (([(4, 4), (5, 5)], set()), ([(4, 4)], {Kind.LOST})):
+        found = history(range(6), there)
+        found.readers.clear()
+        found.committed[PLACE] = found.log[PLACE]
+        found.transactions.append(Transaction(Outcome.COMMITTED, tuple((PLACE, record(n)) for n in range(6))))
+        without_deleted(found, {PLACE: 4})
+        assert kinds(found) == expected
+
+
+def test_after_an_unclean_election_what_was_behind_the_end_of_its_leader_may_be_gone_or_another() -> None:
+    found = history(range(6), [(0, 0), (1, 1), (2, 2), (3, 7), (4, 8)], read=range(5))
+    found.readers[0].is_shared = True
+    assert kinds(found) >= {Kind.LOST, Kind.CHANGED}
+    without_lost(found, {PLACE: 3})
+    found.readers[0].reads[PLACE] += [Read(3, record(7)), Read(4, record(8))]
+    assert kinds(found) == set()
+
+
+def test_what_was_before_the_end_of_an_unclean_leader_has_to_be_there() -> None:
+    found = history(range(6), [(0, 0), (1, 1)])
+    found.readers.clear()
+    without_lost(found, {PLACE: 3})
+    assert kinds(found) == {Kind.LOST}
+
+
+def test_a_share_group_need_not_find_what_was_deleted() -> None:
+    shared = ShareHistory(
+        2000,
+        5,
+        deliveries=[Delivery("sharer1", PLACE, offset, identity(record(offset)), 1, 1, 2) for offset in range(3)],
+    )
+    found = of_share_group(shared, history(range(3), [(2, 2)]), "t")
+    assert found.log == {PLACE: {2: identity(record(2))}}
+    assert [one.offset for one in found.deliveries] == [2]
