@@ -112,7 +112,6 @@ KEPT = {
     },
     "/topics?page=x&q=ord": {"q": "ord"},
     "/groups?page=x&q=bill&lag=only": {"q": "bill", "lag": "only"},
-    "/change/group-move?preview=1&group=billing&to=offset&at=ten": {"to": "offset", "at": "ten"},
 }
 
 

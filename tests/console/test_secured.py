@@ -217,7 +217,7 @@ IN_EACH_RUN: Final = frozenset(("topic-partitions", "group-offsets", "quota-set"
 KEYS: Final = [
     key if key in IN_EACH_RUN else pytest.param(key, marks=pytest.mark.wide)
     for key in CHANGES
-    if not key.startswith(("schema-", "connector-"))
+    if not key.startswith("schema-") and CHANGES[key].calls is None
 ]
 
 

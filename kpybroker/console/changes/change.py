@@ -5,8 +5,8 @@
   CommandError where the input cannot be used; `in_field` says of which field, and `blame` does for errors of Kafka.
 - `perform` gets the rows of the preview as they were shown, and returns them with what became of them.
 - Before that the plan is made again, and `same` names what must be as it was shown: else nothing is done.
-- `more_fields` are those of a plugin: their names begin with `config.`, or with `secret.` for what is asked last.
 - `missing` returns why the cluster cannot do it at all; empty where it can. The form's button is off then.
+- `more_fields` are those of a plugin: their names begin with `config.`, or with `secret.` for what is asked last.
 - `typed_again` names fields; the value of the first that has one is typed again before it is done: for what deletes.
 """
 
@@ -33,11 +33,11 @@ Command = tuple[Sequence[str], Sequence[str]]
 Values = Mapping[str, str]
 WOULD: Final = "would"
 DIGITS_MAX: Final = 18
+REFUSED: Final = "AUTHORIZATION_FAILED"
+"""The end of the names of Kafka's errors that are about rights, and so about no field."""
 OF_PLUGIN: Final = "config."
 SECRET_OF_PLUGIN: Final = "secret."
 """What the names of fields begin with that a plugin has: its keys, and those of them that are secrets."""
-REFUSED: Final = "AUTHORIZATION_FAILED"
-"""The end of the names of Kafka's errors that are about rights, and so about no field."""
 
 
 class Field(NamedTuple):

@@ -85,8 +85,8 @@ async def _filled(request: Request, change: Change, values: Mapping[str, str]) -
             return Previewed(values)  # the preview says why
         return Previewed(values, error=error, status=_status(change, error))
     typed = request.query_params
-    own = {name: value if typed.get(name) else found.get(name, value) for name, value in values.items()}
-    return Previewed({**found, **own})
+    there = {name: value if typed.get(name) else found.get(name, value) for name, value in values.items()}
+    return Previewed({**found, **there})
 
 
 def _asked(change: Change) -> Asked:
