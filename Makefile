@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 # The tests wait for timers and JVMs most of the time, so there are more workers than processors. WORKERS=0 runs one test
 # after the other.
-WORKERS ?= 3
+WORKERS ?= 5
 
 # Compiled modules make every start several times quicker.
 unexport PYTHONDONTWRITEBYTECODE

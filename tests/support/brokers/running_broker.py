@@ -22,7 +22,7 @@ from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.network.memory_transport import MemoryTransport
 
 SEAMS = [field.name for field in fields(Seams)]
-SHARE_STATES = {
+SHARE_STATES: dict[str, Any] = {
     "share_coordinator_state_topic_replication_factor": "1",
     "share_coordinator_state_topic_min_isr": "1",
     "share_coordinator_state_topic_num_partitions": "2",
