@@ -175,7 +175,7 @@ def test_a_group_is_moved_after_its_preview(address: str, kafka: Broker, topic: 
     page.get_by_role("button", name="Preview", exact=True).click()
     expect(page.locator("tbody tr")).to_contain_text("would move")
     assert kafka.committed(group) == {topic: {0: 3}}
-    page.get_by_role("button", name="Move 1 partition").click()
+    page.get_by_role("button", name="Move the group").click()
     expect(page.locator("tbody tr")).to_contain_text("moved")
     assert kafka.committed(group) == {topic: {0: 1}}
 

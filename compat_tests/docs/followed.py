@@ -209,6 +209,10 @@ REFERENCE: Final = (
 PAGES: Final = (*OF_START, *GUIDES, *OF_SECURITY_PAGES, *REFERENCE)
 NOT_FOLLOWED: Final = {
     "examples/": "is followed by compat_tests/docs/test_examples.py::test_its_commands_work_in_a_fresh_environment",
+    "guides/console-connect": (
+        "is followed by compat_tests/console/connect/test_kafka_connect.py::"
+        "test_a_connector_is_made_of_a_plugins_fields"
+    ),
     "guides/moving": f"{SAMPLES}test_a_broker_goes_on_with_the_files_of_another",
     "guides/pipelines": f"{PIPELINES}test_standalone.py::test_balances_of_the_ledger_by_spark_submit",
     "guides/pipelines/logs": f"{PIPELINES}test_logs.py::test_results_are_those_of_a_recount",

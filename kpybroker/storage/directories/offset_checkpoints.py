@@ -36,18 +36,25 @@ def checkpoint_job(
 ) -> Job:
     """A job for a thread that writes a checkpoint of these directories where it changed. It raises LogDirError.
 
-    The last one before a stop is written anyway: an earlier try that a full disk ended may have left half of a file.
+    The last one before a stop is written anyway: an earlier try that a full disk ended may have left half of a file. So
+    is that of log starts while segments of a log were removed and no flush has made that durable. A power cut would
+    bring them back, and with them what is before the log start, which is in no checkpoint once a segment begins there;
+    on a journaled file system their renames become durable with the checkpoint.
     """
     by_dir: dict[str, dict[TopicPartition, int]] = {directory.path: {} for directory in directories}
     offset_of = OFFSET_OF[name]
+    lacks_sync: set[str] = set()
     for log in logs:
         offset = offset_of(log)
+        if log.unflushed.has_renamed:
+            lacks_sync.add(log.log_dir)
         if offset is not None and log.log_dir in by_dir:
             by_dir[log.log_dir][log.partition] = offset
     writers = []
     for directory in directories:
         offsets = by_dir[directory.path]
         is_written = is_last and name != names.CLEANER_OFFSET_CHECKPOINT
+        is_written |= name == names.LOG_START_OFFSET_CHECKPOINT and directory.path in lacks_sync
         if is_written or not directory.is_on_disk(name, offsets):
             writers.append(directory.offsets_writer(name, offsets))
     return partial(_run_all, writers)

@@ -42,11 +42,11 @@ def test_the_help_has_an_example_and_fits_a_terminal(words: tuple[str, ...]) -> 
     assert max(map(len, examples.splitlines())) <= 100
 
 
-def test_every_command_that_destroys_asks_for_execute() -> None:
-    destroying = {"delete", "trim", "seek", "offset-delete", "abort", "import", "move", "cancel", "elect"}
+def test_every_command_that_moves_or_destroys_asks_for_execute() -> None:
+    changing = {"balance", "delete", "trim", "seek", "offset-delete", "abort", "import", "move", "cancel", "elect"}
     for words in client_commands():
         help_text = CliRunner().invoke(cli, [*words, "--help"]).output
-        assert ("--execute" in help_text) == (words[-1] in destroying), words
+        assert ("--execute" in help_text) == (words[-1] in changing), words
 
 
 def test_every_command_knows_the_connection_and_formats() -> None:

@@ -73,6 +73,20 @@ def test_the_first_checkpoint_of_a_life_is_written_though_the_file_has_the_same(
     assert files.operations > before
 
 
+def test_log_starts_are_written_again_while_a_power_cut_may_bring_removed_segments_back(files: LossyFiles) -> None:
+    directory, log = LogDirectory(files, "/a"), log_with(files, "/a/t-0", 1)
+    for name in (names.HIGH_WATERMARK_CHECKPOINT, names.LOG_START_OFFSET_CHECKPOINT):
+        checkpoint_job(name, [directory], [log])()
+        log.unflushed.has_renamed = True
+        before = files.operations
+        checkpoint_job(name, [directory], [log])()
+        assert (files.operations > before) == (name == names.LOG_START_OFFSET_CHECKPOINT)
+        log.prepare_flush().run()
+        before = files.operations
+        checkpoint_job(name, [directory], [log])()
+        assert files.operations == before
+
+
 def test_offsets_that_went_back_are_written_after_a_capture_that_is_not_written_yet(files: LossyFiles) -> None:
     directory, log = LogDirectory(files, "/a"), log_with(files, "/a/t-0", 4)
     for high_watermark in (1, 3):
