@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import hypothesis
@@ -43,6 +44,17 @@ def pytest_configure(config: pytest.Config) -> None:
         from tests.support.programs.forks import fork_children_of_testing
 
         fork_children_of_testing()
+
+
+@pytest.fixture(autouse=True)
+def own_secrets() -> Iterator[None]:
+    """What was a secret in one test is an ordinary word in the next, which runs in the same process."""
+    name = "kpybroker.client.connect.errors"
+    kept = set(sys.modules[name]._secrets) if name in sys.modules else set()
+    yield
+    if name in sys.modules:
+        sys.modules[name]._secrets.clear()
+        sys.modules[name]._secrets.update(kept)
 
 
 @pytest.fixture
