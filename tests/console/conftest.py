@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 from starlette.testclient import TestClient
 
 from kpybroker.client.connect.admin import THREAD
@@ -93,6 +94,16 @@ def text_of(page: str) -> str:
 def facts_of(page: str) -> dict[str, str]:
     """What a page sums up: names, and their values as text."""
     return {name: text_of(value) for name, value in re.findall(r"<dt>([^<]+)</dt><dd[^>]*>(.*?)</dd>", page)}
+
+
+def assigned(broker: Broker, member: Consumer) -> None:
+    """Poll until the member has its partitions: librdkafka may not return from `close` with their callback unserved."""
+
+    def has_partitions() -> bool:
+        member.poll(0)
+        return bool(member.assignment())
+
+    broker.wait_for(has_partitions, 60, "partitions of the member")
 
 
 def rows_of(page: str, label: str) -> list[list[str]]:

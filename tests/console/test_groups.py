@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from kpybroker.testing import Broker
 from tests.console.changes.conftest import command_of, done, fields_of, previewed
-from tests.console.conftest import MakeClient, RunCommand, facts_of, rows_of, text_of, token_of
+from tests.console.conftest import MakeClient, RunCommand, assigned, facts_of, rows_of, text_of, token_of
 
 
 @pytest.fixture
@@ -93,8 +93,7 @@ def test_a_group_that_has_read_nothing_of_what_it_has_is_among_those_that_lag(
     client: MakeClient, topic: str, broker: Broker
 ) -> None:
     idle = broker.consumer(f"idle-{topic}", topic, enable_auto_commit=False)
-    idle.poll(0)
-    broker.wait_assigned(f"idle-{topic}", topic)
+    assigned(broker, idle)
     assert "0, and 1 partition never read" in get(client(), "/groups", q=topic, lag="only").text
     idle.close()
 

@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition
 
 from kpybroker.testing import Broker
 from tests.console.changes.conftest import command_of, done, fields_of, previewed
-from tests.console.conftest import MakeClient, RunCommand, rows_of
+from tests.console.conftest import MakeClient, RunCommand, assigned, rows_of
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_lines_that_cannot_be_used_mark_the_field_and_stay(client: MakeClient, g
 
 def test_a_group_with_members_is_refused(client: MakeClient, broker: Broker, group: str) -> None:
     member = broker.consumer(group, group)
-    broker.wait_assigned(group, group)
+    assigned(broker, member)
     page = previewed(client(allow_changes=True), "group-offsets", group=group, offsets=f"{group} 0 1")
     assert page.status_code == 400
     assert "has members" in page.text
