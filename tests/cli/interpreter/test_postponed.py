@@ -97,6 +97,7 @@ def test_another_thread_waits_until_it_is_whole(place: Path) -> None:
     assert module.found == ["last"]  # type: ignore[attr-defined]
 
 
+@pytest.mark.not_quick
 def test_a_broker_needs_none_of_them_until_something_asks_for_it() -> None:
     code = (
         "from kpybroker.cli.interpreter.postponed import POSTPONED, is_postponed, postpone\n"
