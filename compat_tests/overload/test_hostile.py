@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -149,15 +149,25 @@ def mutated_requests(address: Address) -> None:
 # --- counts
 
 
-def many_elements(address: Address) -> None:
-    """The largest arrays that a frame may hold."""
-    for key in SERVED:
+def large_arrays(keys: Iterable[ApiKey], elements: int, address: Address) -> None:
+    """Each array of each request, with as many elements."""
+    for key in keys:
         if key not in ORDERS:
-            for frame in large_frames(API_INFO[key], SERVED[key][1], 100_000):
+            for frame in large_frames(API_INFO[key], SERVED[key][1], elements):
                 with Raw(address, timeout_s=60) as raw:
                     raw.send(framed(frame))
                     raw.socket.shutdown(socket.SHUT_WR)
                     raw.is_closed()
+
+
+def many_elements(address: Address) -> None:
+    """The largest arrays that a frame may hold. The C library keeps for seconds what is freed, and it adds up."""
+    large_arrays((key for key in SERVED if key < ApiKey.CONSUMER_GROUP_HEARTBEAT), 100_000, address)
+
+
+def many_elements_of_kafka_4(address: Address) -> None:
+    """The same in the requests that Kafka 4 has added."""
+    large_arrays((key for key in SERVED if key >= ApiKey.CONSUMER_GROUP_HEARTBEAT), 100_000, address)
 
 
 def counts_with_nothing_behind(address: Address) -> None:
@@ -289,6 +299,7 @@ ATTACKS: tuple[Attack, ...] = (
     random_bytes,
     mutated_requests,
     many_elements,
+    many_elements_of_kafka_4,
     counts_with_nothing_behind,
     tagged_fields,
     bombs_in_batches,
@@ -298,7 +309,7 @@ ATTACKS: tuple[Attack, ...] = (
     old_consumers,
 )
 
-LONG_ATTACKS = (many_elements, bombs_in_batches, many_tiny_records)
+LONG_ATTACKS = (many_elements, many_elements_of_kafka_4, bombs_in_batches, many_tiny_records)
 """`test_loop` and `test_bombs` have the same inputs, smaller."""
 
 
@@ -310,6 +321,7 @@ def prepared(victim: Victim) -> Victim:
     with Raw(victim.address) as raw:
         for version in range(13):
             raw.ask(MetadataRequest(), version)
+    large_arrays(SERVED, 1, victim.address)
     victim.bystander.progresses()
     return victim
 
