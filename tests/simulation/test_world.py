@@ -18,14 +18,21 @@ from tests.simulation.world import World, simulate
 PARTITION = ("t", 0)
 
 
-async def produce_and_read(world: World) -> None:
-    """One broker: three batches and what a reader finds of them, over a kill."""
+async def begun(world: World) -> tuple[History, Producer]:
+    """Brokers that run, a topic of one partition, and a producer to it."""
     await world.start()
     history = History()
     administrator = Administrator(world, "administrator")
     await administrator.create_topic("t", 1, 1)
+    administrator.close()
     producer = Producer(world, history, "producer", [PARTITION])
     await producer.init()
+    return history, producer
+
+
+async def produce_and_read(world: World) -> None:
+    """One broker: three batches and what a reader finds of them, over a kill."""
+    history, producer = await begun(world)
     for _ in range(2):
         await producer.produce(PARTITION)
     machine = world.machines[1]
@@ -35,7 +42,7 @@ async def produce_and_read(world: World) -> None:
     reader = Fetcher(world, "reader", [PARTITION], committed=True)
     found = await reader.read_all(PARTITION)
     assert [stored.record for stored in found] == [ack.record for ack in history.acknowledged[PARTITION]]
-    for client in (administrator, producer, reader):
+    for client in (producer, reader):
         client.close()
     await world.stop()
 
@@ -59,12 +66,7 @@ def test_what_was_not_synced_may_be_lost_with_the_power() -> None:
     lost: list[bool] = []
 
     async def play(world: World) -> None:
-        await world.start()
-        history = History()
-        administrator = Administrator(world, "administrator")
-        await administrator.create_topic("t", 1, 1)
-        producer = Producer(world, history, "producer", [PARTITION])
-        await producer.init()
+        history, producer = await begun(world)
         await producer.produce(PARTITION)
         world.machines[1].kill(power_cut=True)
         await world.machines[1].restart()
@@ -130,20 +132,14 @@ def test_a_broker_that_is_paused_can_be_killed_and_its_session_ends() -> None:
 
 def test_a_full_disk_refuses_what_is_produced_until_there_is_room() -> None:
     async def play(world: World) -> None:
-        await world.start()
-        history = History()
-        administrator = Administrator(world, "administrator")
-        await administrator.create_topic("t", 1, 1)
-        producer = Producer(world, history, "producer", [PARTITION])
-        await producer.init()
+        _, producer = await begun(world)
         world.machines[1].disk.limit(0)
         with trio.move_on_after(5) as limit:
             await producer.produce(PARTITION)
         assert limit.cancelled_caught
         world.machines[1].disk.limit(None)
         await producer.produce(PARTITION)
-        for client in (administrator, producer):
-            client.close()
+        producer.close()
         await world.stop()
 
     assert simulate(1, play).problems == []

@@ -67,7 +67,8 @@ def _plan_move(ask: Ask) -> Rows:
         return seek.preview(ask.cluster, ask.values["group"], wanted, ask.failures)
 
 
-def _move(ask: Ask, rows: Rows) -> Rows:
+def commit(ask: Ask, rows: Rows) -> Rows:
+    """Commit the offsets of a preview, each where it was shown."""
     done = [dict(row) for row in rows]
     seek.commit(ask.cluster, ask.values["group"], done, ask.failures)
     return done
@@ -93,7 +94,7 @@ MOVE: Final = Change(
     ),
     "Describe and Read on the group, and Read on its topics",
     _plan_move,
-    _move,
+    commit,
     lambda values: (
         ["group", "seek", *given(("--to", _position(values)), ("-t", values["topics"])), "--execute"],
         [values["group"]],

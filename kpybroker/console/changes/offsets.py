@@ -11,7 +11,7 @@ from kpybroker.client.actions.queues import groups as queues
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.console.changes.change import Ask, Change, Field, InField, Rows, Values, in_field, lines
-from kpybroker.console.changes.groups import GROUP, OF_GROUP, page_of
+from kpybroker.console.changes.groups import GROUP, OF_GROUP, commit, page_of
 from kpybroker.console.queries import groups
 
 
@@ -51,12 +51,6 @@ def _row(place: Place, now: int | None, wanted: int, edges: Bounds | CommandErro
     return {**row, "error": None}
 
 
-def _commit(ask: Ask, rows: Rows) -> Rows:
-    done = [dict(row) for row in rows]
-    seek.commit(ask.cluster, ask.values["group"], done, ask.failures)
-    return done
-
-
 OFFSETS: Final = Change(
     "group-offsets",
     "Edit the offsets of group {group}",
@@ -82,7 +76,7 @@ OFFSETS: Final = Change(
     ),
     "Describe and Read on the group, and Read on its topics",
     _plan,
-    _commit,
+    commit,
     lambda values: (["group", "seek", "--to-file", "-", "--execute"], [values["group"]]),
     page_of,
     same=("topic", "partition", "from"),
