@@ -5,10 +5,12 @@ waits for a time instead of a condition, or relies on what another test left.
 
     python -m tests.flaky                 # all: as long as two or three runs of `make test`
     python -m tests.flaky tests/storage   # some; `make flaky FLAKY=tests/storage` does the same
+    python -m tests.flaky --times 3       # under load three times: what fails one time of three is seen
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -47,17 +49,23 @@ def failed_of(paths: Sequence[str], workers: str) -> list[str]:
         return file.read_text().splitlines()
 
 
-def main(paths: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """1 if a test failed in one of the runs."""
-    paths = paths or EVERYTHING
+    parser = argparse.ArgumentParser(prog="flaky", description="Find tests that fail by chance.")
+    parser.add_argument("paths", nargs="*", default=EVERYTHING)
+    parser.add_argument("--times", type=int, default=1, help="runs under load (default: 1)")
+    chosen = parser.parse_args(arguments)
+    runs = {}
     with load():
-        under_load = failed_of(paths, os.environ.get("WORKERS", "3"))
-    with_one_worker = failed_of(paths, "1")
-    for test_id in dict.fromkeys((*under_load, *with_one_worker)):
-        runs = [name for name, ids in (("load", under_load), ("one worker", with_one_worker)) if test_id in ids]
-        print(f"flaky: {test_id} failed with {' and with '.join(runs)}")
-    print(f"flaky: {len(under_load)} tests failed under load, {len(with_one_worker)} with one worker")
-    return int(bool(under_load or with_one_worker))
+        for number in range(chosen.times):
+            name = "load" if not number else f"load ({number + 1})"
+            runs[name] = failed_of(chosen.paths, os.environ.get("WORKERS", "3"))
+            print(f"flaky: {name}: {len(runs[name])} tests failed", flush=True)
+    runs["one worker"] = failed_of(chosen.paths, "1")
+    for test_id in dict.fromkeys(failed for ids in runs.values() for failed in ids):
+        print(f"flaky: {test_id} failed with {' and with '.join(name for name, ids in runs.items() if test_id in ids)}")
+    print("flaky: failed tests: " + ", ".join(f"{len(ids)} with {name}" for name, ids in runs.items()))
+    return int(any(runs.values()))
 
 
 if __name__ == "__main__":

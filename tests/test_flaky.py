@@ -57,11 +57,28 @@ def test_what_failed_in_either_run_is_listed(project: Path, capfd: pytest.Captur
     assert flaky.main(["test_it.py"]) == 1
     printed = capfd.readouterr().out
     assert [line for line in printed.splitlines() if line.startswith("flaky: ")] == [
+        "flaky: load: 2 tests failed",
         "flaky: test_it.py::test_that_load_makes_fail failed with load",
         "flaky: test_it.py::test_fails failed with load and with one worker",
         "flaky: test_it.py::test_that_needs_another_worker failed with one worker",
-        "flaky: 2 tests failed under load, 2 with one worker",
+        "flaky: failed tests: 2 with load, 2 with one worker",
     ], printed
+
+
+def test_more_runs_under_load_are_told_apart(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (project / "test_it.py").write_text(
+        "from pathlib import Path\nimport os\n"
+        "def test_fails_the_second_time():\n"
+        "    made = Path('made'); first = not made.exists(); made.touch()\n"
+        "    assert first or os.environ['PYTEST_XDIST_WORKER_COUNT'] == '1'\n"
+    )
+    assert flaky.main(["test_it.py", "--times", "2"]) == 1
+    assert [line for line in capfd.readouterr().out.splitlines() if line.startswith("flaky: ")] == [
+        "flaky: load: 0 tests failed",
+        "flaky: load (2): 1 tests failed",
+        "flaky: test_it.py::test_fails_the_second_time failed with load (2)",
+        "flaky: failed tests: 0 with load, 1 with load (2), 0 with one worker",
+    ]
 
 
 def test_a_run_without_a_failure_is_green(project: Path) -> None:
