@@ -7,8 +7,9 @@ import trio
 from compat_tests.faults.check import check
 from compat_tests.faults.history import History
 from kpybroker.storage.disk.names import CLEAN_SHUTDOWN
-from tests.simulation.checks.at_rest import not_as_wanted, unreleased, unsettled
+from tests.simulation.checks.at_rest import not_as_wanted, unsettled
 from tests.simulation.checks.excuses import without_deleted, without_lost
+from tests.simulation.checks.leftovers import leftovers
 from tests.simulation.checks.observer import Observer, check_copies, running
 from tests.simulation.checks.steps import Steps
 from tests.simulation.clients.administrator import OWN
@@ -23,8 +24,8 @@ from tests.simulation.world import Ended, World, simulate
 TOPIC = "t"
 START_S_MAX, CLIENTS_S_MAX, SETTLE_S_MAX, STOP_S_MAX = 30.0, 60.0, 60.0, 60.0
 LOOK_S = 0.5
-IDLE_S = 1.0
-"""After the last client: what its requests held is released by then."""
+REST_S_MAX = 30.0
+"""After the last client: what its requests held is released by then, and sessions and rebalances are over."""
 
 
 class Scenario:
@@ -100,8 +101,9 @@ class Scenario:
         for problem in check(history):
             world.problem(str(problem))
         self._crowd.judge_share_group()
-        await trio.sleep(IDLE_S)
-        for left in unreleased(world):
+        with trio.move_on_after(REST_S_MAX):
+            await until(lambda: next(leftovers(world), None) is None, LOOK_S)
+        for left in leftovers(world):
             world.problem(f"left over: {left}")
         servers = {machine.host: machine.broker.server for machine in running(world) if machine.broker is not None}
         await self._within(STOP_S_MAX, world.stop(), "stop")

@@ -9,6 +9,8 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from tests.simulation.clients.habits import NO_HABITS, Habits
+
 KINDS = (
     "kill",
     "power",
@@ -41,7 +43,8 @@ CLEANING = {
     "share.coordinator.state.topic.segment.bytes": "12288",
 }
 """Where logs are compacted, segments are small: the last one never is."""
-GROUPS = ("member", "member", "consumer", "consumer", "sharer", None)
+VANISH, ARE_STATIC = 0.5, 0.3
+GROUPS = ("member", "member", "consumer", "streamer", "sharer", None)
 """Of which kind the members of a group are, if there is one."""
 
 
@@ -74,6 +77,7 @@ class Storm:
     keys: dict[str, str] = field(default_factory=dict)
     is_unclean: bool = False
     trims: bool = False
+    habits: Habits = NO_HABITS
 
     def without(self, *, faults: tuple[Fault, ...] = (), client: str | None = None) -> Storm:
         return replace(
@@ -110,7 +114,9 @@ def draw(seed: int, *, seconds: float = 60.0, brokers: int | None = None, kinds:
         keys |= CLEANING
         clients.append("keyed1")
     partitions, trims = chance.randint(1, 3), chance.random() < TRIMS and not is_unclean
-    return Storm(seed, count, seconds, partitions, tuple(clients), tuple(faults), keys, is_unclean, trims)
+    of_members = random.Random(f"storm {seed} members")
+    habits = Habits(of_members.random() < VANISH, of_members.random() < ARE_STATIC)
+    return Storm(seed, count, seconds, partitions, tuple(clients), tuple(faults), keys, is_unclean, trims, habits)
 
 
 def _clients(chance: random.Random, *, is_unclean: bool) -> list[str]:

@@ -11,8 +11,9 @@ from tests.simulation.scenario import run
 from tests.simulation.storm import KINDS, draw
 
 SECONDS = 18
-SEEDS = (320, 762, 979, 1023)
-CLIENTS = {"producer", "reader", "transactional", "member", "consumer", "sharer", "keyed", "operator", "tools"}
+SEEDS = (138, 305, 703, 1023, 1230)
+GROUPS = {"member", "consumer", "streamer", "sharer"}
+CLIENTS = {"producer", "reader", "transactional", "keyed", "operator", "tools", *GROUPS}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -26,4 +27,8 @@ def test_every_kind_is_among_them() -> None:
     assert {fault.kind for storm in storms for fault in storm.faults} == set(KINDS)
     clients = {name.rstrip("0123456789") for storm in storms for name in storm.clients}
     assert clients == CLIENTS
+    vanish = {name.rstrip("0123456789") for storm in storms if storm.habits.vanishes for name in storm.clients}
+    are_static = {name.rstrip("0123456789") for storm in storms if storm.habits.is_static for name in storm.clients}
+    assert vanish >= GROUPS
+    assert are_static >= {"member", "consumer"}
     assert {storm.is_unclean for storm in storms} == {storm.trims for storm in storms} == {True, False}

@@ -218,6 +218,7 @@ class CoordinatorPartitions(Generic[M]):
         self.shards[index] = shard
         for change in loading.updates:
             change(shard.machine)
+        self._arm(shard.machine.deadline)  # there may be no request for a long time, and members that are gone
         ended = self._host.clock.monotonic()
         self.loads.append((ended, ended - started))
         kind.manager_logger.info(

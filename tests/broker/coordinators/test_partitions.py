@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from kpybroker.core.group.machine import GroupMachine
 from kpybroker.core.group.records import OffsetRecord, Record, RecordVersions, encode_record
@@ -101,3 +102,18 @@ async def test_leadership_that_is_lost_within_a_batch_ends_the_loading() -> None
         await broker.lead(0, 1)
         described = await broker.groups.ask(DescribeGroup("g"))
         assert (described.state, len(described.members)) == ("Stable", 1)
+
+
+@pytest.mark.parametrize("group", [[settled_classic_group("g", 3)], list(settled_consumer_group("g", 3))])
+async def test_members_that_never_come_are_gone_after_their_sessions(
+    autojump_clock: trio.testing.MockClock, group: list[Record]
+) -> None:
+    """No request arrives that would make anyone look at the clock. Found by the play of members that vanish."""
+    async with fake_broker(leads=False) as broker:
+        append(broker, group)
+        await broker.lead()
+        (machine,) = broker.groups.partitions.machines
+        assert not machine.groups["g"].is_empty
+        await trio.sleep(60)
+        await trio.sleep(60)  # the rebalance that the first end of a session has begun
+        assert machine.groups["g"].is_empty

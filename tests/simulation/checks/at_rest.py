@@ -1,18 +1,12 @@
-"""What must be true of a cluster once faults and clients have ended: it has come together, and holds nothing more."""
+"""What must be true of a cluster once faults and clients have ended: it has come together."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from kpybroker.wire import znodes
 from kpybroker.wire.znodes.topics import decode_topic
 from tests.simulation.checks.observer import not_in_sync, replicas, running, states
 from tests.simulation.clients.administrator import Operator, TopicState
-from tests.simulation.seams.order import task_names
 from tests.simulation.world import World
-
-SHORT_LIVED = ("settle ", "load ")
-"""Tasks that wait for what was written to be committed, and that read the partition of a coordinator."""
 
 
 def unsettled(world: World) -> str | None:
@@ -72,20 +66,3 @@ def _not_as_wanted(world: World, topic: str, wanted: TopicState) -> str | None:
             if wanted.segment_bytes is not None and found != int(wanted.segment_bytes):
                 return f"{broker_id} has segment.bytes {found} for partition {index}, not {wanted.segment_bytes}"
     return None
-
-
-def unreleased(world: World) -> Iterator[str]:
-    """What brokers still hold, or still do, for clients that have gone."""
-    for name in task_names():
-        if name.startswith(SHORT_LIVED):
-            yield f"the task {name}"
-    for machine in running(world):
-        broker = machine.broker
-        assert broker is not None
-        for replica in broker.replicas:
-            name = f"{replica.topic}-{replica.index} at {machine.host}"
-            if replica.offset_waiters.waiting:
-                yield f"{len(replica.offset_waiters.waiting)} waits for the high watermark of {name}"
-            for what in ("_log_start_waiters", "_sessions"):
-                if found := getattr(replica, what):
-                    yield f"{len(found)} in {what} of {name}"

@@ -13,6 +13,7 @@ from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_r
 from kpybroker.wire.messages.find_coordinator import FindCoordinatorRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.schema import Message
+from tests.simulation.clients.habits import AWAY_S_MAX
 from tests.simulation.seams.network import PORT, Address
 from tests.simulation.world import World
 
@@ -115,6 +116,15 @@ class Client:
         self.has_ended = True
         for broker_id in list(self._connections):
             self.disconnect(broker_id)
+
+    async def vanish(self) -> None:
+        """End as a process that is killed, and be away for a while; what was known is not known any more."""
+        self.note("vanishes")
+        for broker_id in list(self._connections):
+            self.disconnect(broker_id)
+        self.forget_coordinators()
+        self.leaders.clear()
+        await trio.sleep(self.chance.uniform(0, AWAY_S_MAX))
 
     async def pause(self, seconds: float = BACKOFF_S) -> None:
         await trio.sleep(seconds * (0.5 + self.chance.random()))

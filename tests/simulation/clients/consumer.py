@@ -1,7 +1,8 @@
 """Members of one consumer group of the new protocol (KIP-848): partitions are handed over one by one.
 
 What no group may do is noted where it is seen: a partition that is given to a member while another one has it without
-doubt, a commit that is accepted from a member after the next owner got the partition, and a commit that is gone.
+doubt, a commit that is accepted from a member after the next owner got the partition, and a commit that is gone. One
+that vanishes has its partitions for as long as its session cannot be over; so has a static one that will come back.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
-from tests.simulation.clients.client import Lost, Partition, only_partition
+from tests.simulation.clients.client import BACKOFF_S, Lost, Partition, only_partition
 from tests.simulation.clients.fetcher import Fetcher
+from tests.simulation.clients.habits import Habits, Vanished
 from tests.simulation.world import World
 
 GROUP = 0
@@ -27,6 +29,11 @@ SURE_S = 0.8 * SESSION_S
 """So long after a heartbeat was sent, to which there was a response, its member surely is one still: clocks drift."""
 LEAVES = 0.01
 """Odds after each round of reading."""
+LEAVES_GROUP, COMES_BACK = -1, -2
+"""Epochs that say so."""
+UNRELEASED_S = 1.0
+"""Between tries to come back while the coordinator does not know that it was away."""
+FENCED = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 COORDINATOR_AWAY = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
@@ -64,9 +71,14 @@ class ConsumerGroup:
 class Consumer(Fetcher):
     """One member."""
 
-    def __init__(self, world: World, group: ConsumerGroup, name: str) -> None:
+    VERSION = 1
+    """Of heartbeats."""
+
+    def __init__(self, world: World, group: ConsumerGroup, name: str, habits: Habits) -> None:
         super().__init__(world, name, group.partitions, committed=True)
         self._group = group
+        self._habits = habits
+        self._instance_id = name if habits.is_static else None
         self._lives = 0
         self._member_id = ""
         self._epoch = 0
@@ -86,14 +98,20 @@ class Consumer(Fetcher):
                 if await self._read():
                     break
                 if not self.is_stopping and self.chance.random() < LEAVES:
-                    await self._leave()
+                    await self._leave(for_good=self._instance_id is None)
+                if not self.is_stopping:
+                    self._habits.may_vanish(self.chance)
+            except Vanished:
+                self._new_life()
+                await self.vanish()
             except (Lost, Fenced) as reason:
                 self.note(f"begins again: {reason}")
                 self._says_all = True
                 if isinstance(reason, Lost):
                     self.forget_coordinators()
-                await self.pause()
-        await self._leave()
+                await self.pause(UNRELEASED_S if reason.args == (ErrorCode.UNRELEASED_INSTANCE_ID.name,) else BACKOFF_S)
+        if self._habits.leaves(self.chance):
+            await self._leave(for_good=True)
         self._group.members -= 1
         if not self._group.members:
             self._group.reader.finished = True
@@ -110,8 +128,10 @@ class Consumer(Fetcher):
         error = ErrorCode(error_code)
         if error in COORDINATOR_AWAY:
             self.forget_coordinators()
-        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+        if error in FENCED:
             self._release_all()
+        if error is ErrorCode.FENCED_INSTANCE_ID:
+            self._new_life()
         if error is ErrorCode.UNKNOWN_SERVER_ERROR:
             self.world.problem(f"UNKNOWN_SERVER_ERROR: {self.name}")
         raise Fenced(error.name)
@@ -121,29 +141,45 @@ class Consumer(Fetcher):
         for partition in list(self._owned):
             self._release(partition)
 
+    def _new_life(self) -> None:
+        """As another process, which has nothing. What it had is not released by that."""
+        self._lives += 1
+        self._member_id = f"{self.name}-{self._lives}"
+        self._epoch, self._says_all = 0, True
+        self._owned.clear()
+        self._begun.clear()
+
+    @property
+    def _owner_name(self) -> str:
+        return self._instance_id or self._member_id
+
     async def _beat(self, *, is_due: bool = True) -> None:
         """A heartbeat, and another one at once where partitions have to be given up."""
         if not is_due and trio.current_time() < self._beat_at + HEARTBEAT_S:
             return
         sent_s = self._beat_at = trio.current_time()
-        response = await self._ask(self._heartbeat(), 1)
+        response = await self._ask(self._heartbeat(), self.VERSION)
         self._check(response.error_code)
         self._epoch = response.member_epoch
         self._says_all = False
         if self._owned:
-            self._group.sure_until[self._member_id] = sent_s + SURE_S
-        if response.assignment is not None:
-            given = {
-                (self._partitions[0][0], index)
-                for topic in response.assignment.topic_partitions
-                for index in topic.partitions
-            }
-            await self._take(given, sent_s)
+            self._group.sure_until[self._owner_name] = sent_s + SURE_S
+        if (given := self._given(response)) is not None:
+            await self._take({(self._partitions[0][0], index) for index in given}, sent_s)
 
-    def _heartbeat(self) -> ConsumerGroupHeartbeatRequest:
-        request = ConsumerGroupHeartbeatRequest(
-            group_id=self._group.name, member_id=self._member_id, member_epoch=self._epoch
+    def _given(self, response: Any) -> list[int] | None:
+        """Which partitions it is to have; None: those that it was given before."""
+        if response.assignment is None:
+            return None
+        return [index for topic in response.assignment.topic_partitions for index in topic.partitions]
+
+    def _short_heartbeat(self, epoch: int) -> Any:
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self._group.name, member_id=self._member_id, member_epoch=epoch, instance_id=self._instance_id
         )
+
+    def _heartbeat(self) -> Any:
+        request = self._short_heartbeat(self._epoch)
         if self._says_all:
             owned = [index for _, index in self._owned]
             topic = self._partitions[0][0]
@@ -165,22 +201,21 @@ class Consumer(Fetcher):
         for partition in new:
             self._own(partition)
         if self._owned:
-            self._group.sure_until[self._member_id] = sent_s + SURE_S
+            self._group.sure_until[self._owner_name] = sent_s + SURE_S
         if lost or new:
             self.note(f"owns {sorted(index for _, index in self._owned)} in epoch {self._epoch}")
             self._says_all = True
             await self._beat()
 
     def _own(self, partition: Partition) -> None:
-        group, before = self._group, self._group.owners.get(partition)
-        if before is not None and before.member != self._member_id:
+        group, before, name = self._group, self._group.owners.get(partition), self._owner_name
+        if before is not None and before.member != name:
             is_sure = trio.current_time() < group.sure_until.get(before.member, -1.0)
             if is_sure and group.held.get(partition) == before:
                 self.world.problem(
-                    f"two owners: {partition[0]}-{partition[1]}: {before.member} and {self._member_id} "
-                    f"in epoch {self._epoch}"
+                    f"two owners: {partition[0]}-{partition[1]}: {before.member} and {name} in epoch {self._epoch}"
                 )
-        owner = Owner(0 if before is None else before.number + 1, self._member_id)
+        owner = Owner(0 if before is None else before.number + 1, name)
         self._owned[partition] = group.owners[partition] = group.held[partition] = owner
 
     def _release(self, partition: Partition) -> None:
@@ -188,18 +223,18 @@ class Consumer(Fetcher):
             del self._group.held[partition]
         self._begun.discard(partition)
         if not self._owned:
-            self._group.sure_until.pop(self._member_id, None)
+            self._group.sure_until.pop(self._owner_name, None)
 
-    async def _leave(self) -> None:
-        member_id = self._member_id
-        self._release_all()
-        request = ConsumerGroupHeartbeatRequest(group_id=self._group.name, member_id=member_id, member_epoch=-1)
+    async def _leave(self, *, for_good: bool) -> None:
+        """A static member that is to come back keeps what it has for as long as a session."""
+        request = self._short_heartbeat(LEAVES_GROUP if for_good else COMES_BACK)
+        if for_good:
+            self._release_all()
+        self._new_life()
         try:
-            await self._ask(request, 1)
+            await self._ask(request, self.VERSION)
         except Lost:
             self.forget_coordinators()
-        self._lives += 1
-        self._member_id = f"{self.name}-{self._lives}"
 
     # --- offsets
 
@@ -253,7 +288,7 @@ class Consumer(Fetcher):
         )
         self._check(only_partition(await self._ask(request, 9), "topics", "partitions").error_code)
         if newest != owner:
-            where = f"{partition[0]}-{partition[1]} by {self._member_id}, owner {owner.number}"
+            where = f"{partition[0]}-{partition[1]} by {owner.member}, owner {owner.number}"
             self.world.problem(f"commit of a former owner: {where}, after {newest}")
         self.note(f"has committed {partition[0]}-{partition[1]}@{offset}")
         group.committed[partition] = max(group.committed.get(partition, (-1, -1)), (owner.number, offset))

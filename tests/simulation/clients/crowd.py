@@ -14,11 +14,13 @@ from tests.simulation.clients.administrator import GROUP, Administrator, Operato
 from tests.simulation.clients.client import Client, Lost, Partition
 from tests.simulation.clients.consumer import Consumer, ConsumerGroup
 from tests.simulation.clients.fetcher import Fetcher
+from tests.simulation.clients.habits import Habits
 from tests.simulation.clients.keyed import CONFIGS, Keyed
 from tests.simulation.clients.keyed import TOPIC as COMPACTED
 from tests.simulation.clients.member import Group, Member
 from tests.simulation.clients.producer import Producer
 from tests.simulation.clients.sharer import ShareGroup, Sharer
+from tests.simulation.clients.streamer import Streamer
 from tests.simulation.clients.tools import Tools
 from tests.simulation.clients.transactional import Transactional
 from tests.simulation.seams.agenda import until
@@ -40,23 +42,24 @@ class Crowd:
         self.partitions: list[Partition] = [(topic, index) for index in range(storm.partitions)]
         self._group = Group("g", self.partitions)
         self._consumer_group = ConsumerGroup("c", self.partitions)
+        self._streams_group = ConsumerGroup("streams", self.partitions)
         self._share_group = ShareGroup("s", topic)
+        habits = storm.habits
         self._make: dict[str, Callable[[str, int], AnyClient]] = {
             "producer": self._producer,
             "transactional": self._transactional,
-            "member": lambda name, number: Member(world, self._group, name),
-            "consumer": lambda name, number: Consumer(world, self._consumer_group, name),
-            "sharer": lambda name, number: Sharer(world, self._share_group, name),
+            "member": lambda name, number: Member(world, self._group, name, habits),
+            "consumer": lambda name, number: Consumer(world, self._consumer_group, name, habits),
+            "streamer": lambda name, number: Streamer(world, self._streams_group, name, Habits(habits.vanishes)),
+            "sharer": lambda name, number: Sharer(world, self._share_group, name, habits),
             "reader": self._reader,
             "keyed": lambda name, number: Keyed(world, name),
             "operator": self._operator,
             "tools": lambda name, number: Tools(world, name),
         }
         self.clients = [self._made(name) for name in storm.clients]
-        if self._are_there(Member):
-            history.readers.append(self._group.reader)
-        if self._are_there(Consumer):
-            history.readers.append(self._consumer_group.reader)
+        groups = (self._group, self._consumer_group, self._streams_group)
+        history.readers += [group.reader for group in groups if group.members]
 
     def _made(self, name: str) -> AnyClient:
         kind = name.rstrip("0123456789")

@@ -1,7 +1,8 @@
 """Members of one classic consumer group: they share the partitions, read them, and commit what they have read.
 
 What no group may do is noted where it is seen: a partition with two owners in one generation, a commit that is accepted
-from a member after those of a newer generation, and a commit that is not there any more.
+from a member after those of a newer generation, a commit that is not there any more, and a static member that is heard
+of after the next one with its instance id.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
 from kpybroker.wire.messages.sync_group import SyncGroupRequest
 from tests.simulation.clients.client import Lost, Partition, only_partition
 from tests.simulation.clients.fetcher import Fetcher
+from tests.simulation.clients.habits import Habits, Vanished
 from tests.simulation.world import World
 
 GROUP = 0
@@ -52,10 +54,12 @@ class Group:
 class Member(Fetcher):
     """One of them."""
 
-    def __init__(self, world: World, group: Group, name: str) -> None:
+    def __init__(self, world: World, group: Group, name: str, habits: Habits) -> None:
         super().__init__(world, name, group.partitions, committed=True)
         self._group = group
-        self._member_id = ""
+        self._habits = habits
+        self._instance_id = name if habits.is_static else None
+        self._member_id = self._former_id = ""
         self._generation = -1
         self._owned: list[Partition] = []
         self._beat_at = 0.0
@@ -68,12 +72,16 @@ class Member(Fetcher):
                 await self._take_offsets()
                 if await self._read():
                     break
+            except Vanished:
+                self._former_id, self._member_id = self._member_id, ""
+                await self.vanish()
             except (Lost, Rejoin) as reason:
                 self.note(f"joins again: {reason}")
                 if isinstance(reason, Lost):
                     self.forget_coordinators()
                 await self.pause()
-        await self._leave()
+        if self._habits.leaves(self.chance):
+            await self._leave()
         self._group.members -= 1
         if not self._group.members:
             self._group.reader.finished = True
@@ -90,7 +98,7 @@ class Member(Fetcher):
         if error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
             return
         error = ErrorCode(error_code)
-        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+        if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
             self._member_id = ""
         if error in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
             self.forget_coordinators()
@@ -104,6 +112,7 @@ class Member(Fetcher):
                 session_timeout_ms=SESSION_MS,
                 rebalance_timeout_ms=REBALANCE_MS,
                 member_id=self._member_id,
+                group_instance_id=self._instance_id,
                 protocol_type=PROTOCOL,
                 protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=RANGE, metadata=subscription)],
             )
@@ -124,33 +133,52 @@ class Member(Fetcher):
             group_id=self._group.name,
             generation_id=self._generation,
             member_id=self._member_id,
+            group_instance_id=self._instance_id,
             assignments=assignments,
         )
         synced = await self._ask(sync, 3, JOIN_S)
         self._beat_at = trio.current_time()
         own = bytes(synced.assignment).decode().split(",")
         self._own([partition for partition in self._partitions if str(partition[1]) in own])
+        if self._instance_id is not None and self._former_id:
+            await self._check_fenced()
 
     def _own(self, owned: list[Partition]) -> None:
-        group = self._group
+        group, name = self._group, self._instance_id or self._member_id
         self._owned = owned
         self.note(f"owns {[index for _, index in owned]} in generation {self._generation}")
         for partition in owned:
-            owner = group.owners.setdefault((self._generation, partition), self._member_id)
-            if owner != self._member_id:
+            owner = group.owners.setdefault((self._generation, partition), name)
+            if owner != name:
                 where = f"{partition[0]}-{partition[1]} in generation {self._generation}"
-                self.world.problem(f"two owners: {where}: {owner} and {self._member_id}")
+                self.world.problem(f"two owners: {where}: {owner} and {name}")
 
     async def _beat(self) -> None:
         if trio.current_time() < self._beat_at + HEARTBEAT_S:
             return
         self._beat_at = trio.current_time()
-        request = HeartbeatRequest(group_id=self._group.name, generation_id=self._generation, member_id=self._member_id)
-        await self._ask(request, 3)
+        await self._ask(self._heartbeat(self._member_id), 3)
+
+    def _heartbeat(self, member_id: str) -> HeartbeatRequest:
+        return HeartbeatRequest(
+            group_id=self._group.name,
+            generation_id=self._generation,
+            member_id=member_id,
+            group_instance_id=self._instance_id,
+        )
+
+    async def _check_fenced(self) -> None:
+        """What was it before it vanished is not heard any more: the instance id is this one's."""
+        former, self._former_id = self._former_id, ""
+        coordinator = await self.coordinator(self._group.name, GROUP)
+        if (await self.ask(coordinator, self._heartbeat(former), 3)).error_code == ErrorCode.NONE:
+            where = f"{former} of {self.name}, which is {self._member_id}"
+            self.world.problem(f"static member not fenced: {where} in generation {self._generation}")
 
     async def _leave(self) -> None:
+        one = LeaveGroupRequest.MemberIdentity(member_id=self._member_id, group_instance_id=self._instance_id)
         try:
-            await self._ask(LeaveGroupRequest(group_id=self._group.name, member_id=self._member_id), 2)
+            await self._ask(LeaveGroupRequest(group_id=self._group.name, members=[one]), 3)
         except (Lost, Rejoin):
             pass  # its session ends without it
 
@@ -177,6 +205,7 @@ class Member(Fetcher):
             group_id=group.name,
             generation_id_or_member_epoch=self._generation,
             member_id=self._member_id,
+            group_instance_id=self._instance_id,
             topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=partition[0], partitions=[owned])],
         )
         newest = group.committed.get(partition, (-1, -1))
@@ -206,3 +235,5 @@ class Member(Fetcher):
             await self._beat()
             if self.is_stopping and at_end:
                 return True
+            if not self.is_stopping:
+                self._habits.may_vanish(self.chance)

@@ -22,6 +22,7 @@ from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.record import iter_records
 from tests.simulation.checks.excuses import identity
 from tests.simulation.clients.client import Client, Lost, Partition, now_ns
+from tests.simulation.clients.habits import Habits, Vanished
 from tests.simulation.world import World
 
 GROUP = 0
@@ -60,9 +61,12 @@ class ShareGroup:
 class Sharer(Client):
     """One member. It ends once it is to stop: what is left is drained by then."""
 
-    def __init__(self, world: World, group: ShareGroup, name: str) -> None:
+    def __init__(self, world: World, group: ShareGroup, name: str, habits: Habits) -> None:
         super().__init__(world, name)
         self._group = group
+        self._habits = habits
+        self._lives = 0
+        self._member_id = name
         self._epoch = 0
         self._beat_at = -HEARTBEAT_S
         self._assigned: list[int] = []
@@ -75,12 +79,20 @@ class Sharer(Client):
         while not self.is_stopping:
             try:
                 await self._round()
+            except Vanished:
+                self._give_up()
+                self._lives += 1
+                self._member_id = f"{self.name}-{self._lives}"
+                self._epoch, self._assigned = 0, []
+                self._records.clear()
+                await self.vanish()
             except (Again, Lost) as reason:
                 self.note(f"begins again: {reason}")
                 self._give_up()
                 await self.pause()
         try:
-            await self._beat(-1)
+            if self._habits.leaves(self.chance):
+                await self._beat(-1)
         except (Again, Lost):
             pass  # its session ends without it
         self._give_up()
@@ -97,6 +109,8 @@ class Sharer(Client):
         await self.pause(PAUSE_S)
         if not self._group.drains and self.chance.random() < LOSES_CONNECTIONS:
             raise Again("it has lost its connections")
+        if not self._group.drains:
+            self._habits.may_vanish(self.chance)
 
     def _give_up(self) -> None:
         """Connections end, and with them sessions, and with these locks."""
@@ -104,7 +118,7 @@ class Sharer(Client):
         for broker_id in list(self._sessions):
             self.disconnect(broker_id)
         if self._sessions:
-            self._group.history.given_up.append((self.name, Span(now, now + 1)))
+            self._group.history.given_up.append((self._member_id, Span(now, now + 1)))
         self._sessions.clear()
         self.leaders.clear()
         self.forget_coordinators()
@@ -113,7 +127,7 @@ class Sharer(Client):
         self._beat_at = trio.current_time()
         request = ShareGroupHeartbeatRequest(
             group_id=self._group.name,
-            member_id=self.name,
+            member_id=self._member_id,
             member_epoch=epoch,
             subscribed_topic_names=[self._group.topic] if epoch == 0 else None,
         )
@@ -136,7 +150,7 @@ class Sharer(Client):
         partitions = [ShareFetchRequest.FetchPartition(partition_index=index) for index in indexes]
         request = ShareFetchRequest(
             group_id=group.name,
-            member_id=self.name,
+            member_id=self._member_id,
             share_session_epoch=self._sessions.get(leader, 0),
             max_wait_ms=WAIT_MS,
             min_bytes=1,
@@ -150,7 +164,7 @@ class Sharer(Client):
         try:
             response = await self.ask(leader, request, 2)
         except Lost:
-            history.lost.append((self.name, Span(asked, now_ns())))
+            history.lost.append((self._member_id, Span(asked, now_ns())))
             raise
         if response.error_code:
             raise Again(ErrorCode(response.error_code).name)
@@ -172,7 +186,7 @@ class Sharer(Client):
                 if offset in values:  # not that of a marker
                     self._records.add((data.partition_index, offset))
                     self._group.history.deliveries.append(
-                        Delivery(self.name, partition, offset, values[offset], row.delivery_count, *span)
+                        Delivery(self._member_id, partition, offset, values[offset], row.delivery_count, *span)
                     )
             self.note(f"acquires {data.partition_index}@{row.first_offset}-{row.last_offset}")
             first = row.first_offset
@@ -200,7 +214,7 @@ class Sharer(Client):
         topic_id = self.topic_ids[self._group.topic]
         request = ShareAcknowledgeRequest(
             group_id=self._group.name,
-            member_id=self.name,
+            member_id=self._member_id,
             share_session_epoch=self._sessions[leader],
             topics=[ShareAcknowledgeRequest.AcknowledgeTopic(topic_id=topic_id, partitions=partitions)],
         )
@@ -224,7 +238,7 @@ class Sharer(Client):
         is_refused = error == ErrorCode.INVALID_RECORD_STATE
         done_ns = done if error == ErrorCode.NONE or is_refused else None
         self._group.history.acknowledgements += [
-            Acknowledgement(self.name, partition, offset, said.kind, sent, done_ns, is_refused)
+            Acknowledgement(self._member_id, partition, offset, said.kind, sent, done_ns, is_refused)
             for offset in range(said.first, said.last + 1)
             if (said.place, offset) in self._records
         ]

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from tests.simulation.plays.full_disk import full_disk
+from tests.simulation.plays.members_vanish import members_vanish
 from tests.simulation.plays.resend_after_truncation import resend_after_truncation
 from tests.simulation.world import World
 
@@ -22,5 +23,6 @@ class Play(NamedTuple):
 
 PLAYS = {
     "full-disk": Play(3, full_disk),
+    "members-vanish": Play(1, members_vanish),
     "resend-after-truncation": Play(3, resend_after_truncation),
 }
