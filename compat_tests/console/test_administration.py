@@ -86,7 +86,7 @@ def test_a_list_is_filtered_as_one_types_and_ctrl_k_finds_a_topic(
     page.get_by_role("link", name="Partitions").first.click()
     expect(page.locator("th[aria-sort=descending]")).to_contain_text("Partitions")
     page.keyboard.press("Control+k")
-    expect(page.get_by_label("Find a topic, group or subject")).to_be_focused()
+    expect(page.get_by_label("Find what has a name")).to_be_focused()
     page.keyboard.type(topic)
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="Topics")).to_contain_text(topic)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kpybroker.console.queries import storage
+from kpybroker.console.queries.pages import ANYTHING
 from kpybroker.console.web.live import Notes
 from kpybroker.testing import Broker
 from tests.console.conftest import MakeClient
@@ -38,7 +39,7 @@ def test_the_worst_partition_is_first_and_a_broker_that_is_down_is_named(monkeyp
     cluster: Any = SimpleNamespace(metadata=lambda: metadata, wire=lambda: nullcontext(no_brokers))
     replica = {"topic": "behind", "partition": 0, "broker": 2, "offset_lag": 7, "size": 1}
     monkeypatch.setattr(storage, "log_dir_rows", lambda *_: ([], [replica, {**replica, "offset_lag": 0}]))
-    found = storage.replication(cluster, Notes())
+    found = storage.replication(cluster, ANYTHING, Notes())
     assert [one.topic for one in found.problems] == ["gone", "behind", "shrunk"]
     assert [(one["broker"], one["is_up"], one["leads"], one["replicas"] - one["in_sync"]) for one in found.brokers] == [
         (1, True, 2, 0),

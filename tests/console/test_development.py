@@ -7,11 +7,11 @@ from starlette.testclient import TestClient
 
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.console.queries.control import Switch, body, parse_address, rule
-from kpybroker.testing import Broker
+from kpybroker.testing import Broker, Cluster
 from tests.console.conftest import MakeClient, token_of
 
 
-def control_of(broker: Broker) -> str:
+def control_of(broker: Broker | Cluster) -> str:
     host, port = broker.channel.address
     return f"http://{host}:{port}"
 

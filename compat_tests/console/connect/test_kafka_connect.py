@@ -217,6 +217,7 @@ def test_the_fake_says_what_kafka_connect_says(there: There) -> None:
         for path, real_path in (
             ("", ""),
             ("connectors?expand=status&expand=info", "connectors?expand=status&expand=info"),
+            ("connectors", "connectors"),
             ("connectors/shape", "connectors/shape"),
             ("connectors/shape/status", "connectors/shape/status"),
             ("connectors/shape/topics", "connectors/shape/topics"),

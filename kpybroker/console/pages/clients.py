@@ -11,7 +11,7 @@ from kpybroker.client.connect.errors import CommandError
 from kpybroker.client.show.cells import shown
 from kpybroker.console.pages.retry import NO_FORM
 from kpybroker.console.queries import control as queries
-from kpybroker.console.queries.pages import Page
+from kpybroker.console.queries.pages import Page, Query
 from kpybroker.console.web.context import call_control, render
 from kpybroker.console.web.forms import whole_number
 
@@ -24,6 +24,7 @@ async def listing(request: Request) -> Response:
     query = dict(request.query_params)
     client_id, number = query.get("client_id", "").strip(), whole_number(query, "page", 1, 1, 10**6)
     rows = await call_control(request, lambda control: queries.clients(control, client_id))
+    rows = Query.of(query).sorted("sort", rows, queries.OF_CLIENTS)
     page = Page.of(len(rows), number)
     return render(request, "clients.html", title="Clients", rows=rows, page=page, client_id=client_id)
 
@@ -39,6 +40,7 @@ async def one(request: Request) -> Response:
         error = CommandError("this client is not known any more", "see which clients there are: /clients")
         context = {"error": error, "again": False, "is_refused": False, **NO_FORM}
         return render(request, "failed.html", status=404, title="Not found", **context)
+    found["series"] = Query.of(query).sorted("sort", found["series"], queries.OF_SERIES)
     page = Page.of(len(found["series"]), number, ROWS_MAX)
     title = f"Client {shown(found['client_id'])}"
     return render(request, "client.html", title=title, client=found, page=page, text=text)

@@ -15,6 +15,7 @@ from kpybroker.console.queries import settings, storage
 from kpybroker.console.queries import transactions as transaction_queries
 from kpybroker.console.queries.health import seen
 from kpybroker.console.queries.health.checks import Verdict
+from kpybroker.console.queries.pages import Query
 from kpybroker.console.web.context import charts_of, console_of, render
 from kpybroker.console.web.forms import whole_number
 from kpybroker.console.web.live import Notes
@@ -22,11 +23,13 @@ from kpybroker.console.web.live import Notes
 
 async def page(request: Request) -> Response:
     """`/`: whether the cluster is well, what each broker is, and how full."""
-    health = console_of(request).health
+    health, wanted = console_of(request).health, Query.of(request.query_params)
 
     def ask(cluster: Cluster, failures: Failures) -> tuple[dict[str, Any], Verdict]:
         found = storage.described(cluster, failures)
-        return found, seen.quick(cluster, health, found)
+        verdict = seen.quick(cluster, health, found)
+        found["brokers"] = wanted.sorted("sort", found["brokers"], storage.OF_BROKERS)
+        return found, verdict
 
     (found, verdict), notes = await console_of(request).live.ask(ask)
     charts = charts_of(request, "cluster")
@@ -70,44 +73,53 @@ async def broker(request: Request) -> Response:
 
 async def replication(request: Request) -> Response:
     """`/replication`: who leads, who is behind."""
-    found, notes = await console_of(request).live.ask(storage.replication)
+    wanted = Query.of(request.query_params)
+    found, notes = await console_of(request).live.ask(
+        lambda cluster, failures: storage.replication(cluster, wanted, failures)
+    )
     charts = charts_of(request, "replication")
-    return render(request, "replication.html", title="Replication", found=found, notes=notes, charts=charts)
+    return render(
+        request, "replication.html", title="Replication", found=found, notes=notes, charts=charts, text=wanted.text
+    )
 
 
 async def directories(request: Request) -> Response:
     """`/log-dirs`: how large, and the largest replicas."""
-    found, notes = await console_of(request).live.ask(storage.directories)
-    return render(request, "log_dirs.html", title="Log directories", found=found, notes=notes)
+    wanted = Query.of(request.query_params)
+    found, notes = await console_of(request).live.ask(
+        lambda cluster, failures: storage.directories(cluster, wanted, failures)
+    )
+    return render(request, "log_dirs.html", title="Log directories", found=found, notes=notes, text=wanted.text)
 
 
 async def transactions(request: Request) -> Response:
     """`/transactions`, with `topic=` the producers of one topic, with `hanging=1` those that no coordinator knows."""
-    query = dict(request.query_params)
-    text, number, topic = query.get("q", ""), whole_number(query, "page", 1, 1, 10**6), query.get("topic", "").strip()
-    live, sort = console_of(request).live, query.get("sort") or transaction_queries.COLUMNS[0]
-    found, notes = await live.ask(
-        lambda cluster, failed: transaction_queries.listed(cluster, text, number, failed, sort)
-    )
+    query, live = dict(request.query_params), console_of(request).live
+    wanted, number, topic = Query.of(query), whole_number(query, "page", 1, 1, 10**6), query.get("topic", "").strip()
+    found, notes = await live.ask(lambda cluster, failed: transaction_queries.listed(cluster, wanted, number, failed))
     producers = None
     if topic:
-        producers, more = await live.ask(lambda cluster, failed: transaction_queries.producers(cluster, topic, failed))
+        producers, more = await live.ask(
+            lambda cluster, failed: transaction_queries.producers(cluster, topic, wanted, failed)
+        )
         notes.items += more.items
     hanging = None
     if query.get("hanging"):
-        hanging, more = await live.ask(transaction_queries.hanging)
+        hanging, more = await live.ask(lambda cluster, failed: transaction_queries.hanging(cluster, wanted, failed))
         notes.items += more.items
-    context: dict[str, Any] = {"found": found, "text": text, "topic": topic, "producers": producers}
-    context |= {"hanging": hanging, "sort": sort}
+    context: dict[str, Any] = {"found": found, "text": wanted.text, "topic": topic, "producers": producers}
+    context["hanging"] = hanging
     return render(request, "transactions.html", title="Transactions", notes=notes, **context)
 
 
 async def access(request: Request) -> Response:
     """`/access`: ACLs, users, quotas."""
+    wanted = Query.of(request.query_params)
     (found, without), notes = await console_of(request).live.ask(
-        lambda cluster, failures: (access_queries.access(cluster, failures), _without(cluster))
+        lambda cluster, failures: (access_queries.access(cluster, wanted, failures), _without(cluster))
     )
-    return render(request, "access.html", title="Access", found=found, without=without, notes=notes)
+    context: dict[str, Any] = {"found": found, "without": without, "text": wanted.text}
+    return render(request, "access.html", title="Access", notes=notes, **context)
 
 
 def _without(cluster: Cluster) -> dict[str, str]:

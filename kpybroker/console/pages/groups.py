@@ -17,7 +17,7 @@ from kpybroker.console.pages.metrics import FRESH_S, drawn, range_of
 from kpybroker.console.queries import groups
 from kpybroker.console.queries.health import memory
 from kpybroker.console.queries.outside import share_groups
-from kpybroker.console.queries.pages import Page
+from kpybroker.console.queries.pages import Page, Query
 from kpybroker.console.web.context import console_of, render
 from kpybroker.console.web.forms import whole_number
 
@@ -77,6 +77,9 @@ async def one(request: Request) -> Response:
     control, holding = console.control, None
     if control is not None and found["type"] == SHARE:
         holding = await console.live.run(lambda: share_groups.held(control, name, notes))
+    wanted = Query.of(request.query_params)
+    found["offsets"] = wanted.sorted("sort", found["offsets"], groups.OF_OFFSETS)
+    found["members"] = wanted.sorted("sort_members", found["members"], groups.OF_MEMBERS)
     page = Page.of(len(found["offsets"]), whole_number(dict(request.query_params), "page", 1, 1, 10**6), ROWS_MAX)
     context: dict[str, Any] = {
         "group": found,

@@ -1,10 +1,11 @@
-"""What has a name, found by a part of it: topics, groups, subjects of the schema registry. And two topics compared."""
+"""What has a name, found by a part of it: topics, groups, subjects, connectors. And two topics compared."""
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,8 +13,11 @@ from kpybroker.client.actions.groups import list_groups
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures
 from kpybroker.client.schemas.subjects import Subjects
+from kpybroker.console.pages.outside import connect
 from kpybroker.console.queries import settings
-from kpybroker.console.web.context import console_of, render
+from kpybroker.console.queries.connect import connectors
+from kpybroker.console.web.context import Console, console_of, render
+from kpybroker.console.web.live import Notes
 
 FOUND_MAX: Final = 50
 """Names of each kind."""
@@ -30,13 +34,37 @@ class Found(NamedTuple):
 async def search(request: Request) -> Response:
     """`/search?q=`"""
     console, text = console_of(request), request.query_params.get("q", "").strip()
-    found: list[Found] = []
-    notes = None
-    if text:
-        found, notes = await console.live.ask(
-            lambda cluster, failures: _search(cluster, console.subjects, text.lower(), failures)
-        )
+    found, notes = await _everywhere(console, text.lower()) if text else ([], None)
     return render(request, "search.html", title="Search", found=found, text=text, notes=notes)
+
+
+async def _everywhere(console: Console, text: str) -> tuple[list[Found], Notes]:
+    """What the cluster, the registry and each Kafka Connect have. Raises CommandError where the cluster is away."""
+    around: dict[str, list[str] | CommandError] = {}
+    found: list[Found] = []
+    notes, failed = Notes(), None
+
+    async def ask_connects() -> None:
+        around.update(await connect.of_each(console, connectors.names))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask_connects)
+        try:
+            found, notes = await console.live.ask(
+                lambda cluster, failures: _search(cluster, console.subjects, text, failures)
+            )
+        except CommandError as error:
+            failed = error
+    if failed is not None:
+        raise failed
+    for name in console.connects:
+        names = around[name]
+        if isinstance(names, CommandError):
+            notes.add(f"connectors of {name}", names)
+        else:
+            page = f"/connector?connect={quote(name, safe='')}&name={{}}"
+            found.append(_found(f"Connectors of {name}", names, page, text))
+    return found, notes
 
 
 def _search(cluster: Cluster, subjects: Subjects | None, text: str, failures: Failures) -> list[Found]:

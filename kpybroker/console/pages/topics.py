@@ -10,8 +10,9 @@ from starlette.responses import Response
 from kpybroker.client.connect.errors import CommandError
 from kpybroker.console.pages.metrics import FRESH_S, drawn, range_of
 from kpybroker.console.queries import groups, settings, topics, transactions
+from kpybroker.console.queries.pages import Query
 from kpybroker.console.web.context import Console, charts_of, console_of, render
-from kpybroker.console.web.forms import whole_number
+from kpybroker.console.web.forms import is_bad_input, whole_number
 
 
 async def listing(request: Request) -> Response:
@@ -39,8 +40,9 @@ async def listing(request: Request) -> Response:
 async def one(request: Request) -> Response:
     """`/topics/{name}`"""
     console, name = console_of(request), request.path_params["name"]
-    number = whole_number(dict(request.query_params), "page", 1, 1, 10**6)
-    found, notes = await console.live.ask(lambda cluster, _: topics.described(cluster, name, number))
+    query = dict(request.query_params)
+    wanted, number = Query.of(query), whole_number(query, "page", 1, 1, 10**6)
+    found, notes = await console.live.ask(lambda cluster, _: topics.described(cluster, name, number, wanted))
     _remember(console, name, found.head["end"], found.head["read_at"])
     rate = console.samples.rate(f"topic/{name}")
     context: dict[str, Any] = {"found": found, "rate": rate, "charts": charts_of(request, "topic")}
@@ -72,12 +74,14 @@ def _remember(console: Console, name: str, end: int | None, at: float) -> None:
 async def readers(request: Request) -> Response:
     """`/topics/{name}/groups`"""
     name = request.path_params["name"]
-    live = console_of(request).live
-    found, notes = await live.ask(lambda cluster, failed: groups.readers(cluster, name, failed))
+    live, wanted = console_of(request).live, Query.of(request.query_params)
+    found, notes = await live.ask(lambda cluster, failed: groups.readers(cluster, name, wanted, failed))
     try:
-        producers, more = await live.ask(lambda cluster, failed: transactions.producers(cluster, name, failed))
+        producers, more = await live.ask(lambda cluster, failed: transactions.producers(cluster, name, wanted, failed))
         notes.items += more.items
     except CommandError as error:  # a broker of before 2.8 does not say
+        if is_bad_input(error):
+            raise
         producers = None
         notes.add("producers", error)
     context: dict[str, Any] = {"name": name, "found": found, "producers": producers, "notes": notes}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourcePatternType
@@ -13,6 +13,7 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, check
 from kpybroker.client.connect.wire import WireCluster, WireError
 from kpybroker.client.direct.cluster import DirectCluster
+from kpybroker.console.queries.pages import Query, by_keys
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.messages.describe_acls import DescribeAclsRequest
 from kpybroker.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
@@ -31,14 +32,31 @@ class Access(NamedTuple):
     quotas: Rows | None
 
 
-def access(cluster: Cluster, failures: Failures) -> Access:
-    """ACLs, users and quotas. Raises CommandError if no broker can be reached."""
+OF_ACLS: Final = ("principal", "host", "resource", "name", "pattern", "operation", "permission")
+OF_USERS: Final = ("user", "mechanism", "iterations")
+OF_QUOTAS: Final = ("entity", "key", "value")
+
+
+def access(cluster: Cluster, wanted: Query, failures: Failures) -> Access:
+    """ACLs, users and quotas in whose names the text is. Raises CommandError if no broker can be reached."""
     with cluster.wire() as wire:
-        return Access(
+        found = Access(
             _known("ACLs", lambda: acls(cluster, wire), failures),
             _known("users", lambda: [dict(row) for row in credentials(cluster, (), failures)], failures),
             _known("quotas", lambda: quotas(wire), failures),
         )
+    return Access(
+        _chosen(found.acls, ("principal", "name"), wanted, "sort", OF_ACLS),
+        _chosen(found.users, ("user",), wanted, "sort_users", OF_USERS),
+        _chosen(found.quotas, ("entity",), wanted, "sort_quotas", OF_QUOTAS),
+    )
+
+
+def _chosen(rows: Rows | None, names: Sequence[str], wanted: Query, field: str, columns: Sequence[str]) -> Rows | None:
+    if rows is None:
+        return None
+    fitting = [row for row in rows if any(wanted.text in str(row[name]).lower() for name in names)]
+    return wanted.sorted(field, fitting, by_keys(*columns))
 
 
 def _known(what: str, ask: Callable[[], Rows], failures: Failures) -> Rows | None:

@@ -6,11 +6,13 @@ A thin client over `kpybroker.testing`'s channel. What never lives here: a rule 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from kpybroker.client.connect.errors import CommandError, usage
 from kpybroker.console.queries.decoding import visible
+from kpybroker.console.queries.pages import by_keys
 from kpybroker.testing.errors import BrokerGone, TestingError
 from kpybroker.testing.running.channel import Channel
 
@@ -144,6 +146,17 @@ def faults(control: Control) -> list[dict[str, Any]]:
     ]
 
 
+OF_CLIENTS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **by_keys("client_id", "address", "broker", "series", "pushes", "pushed_ms"),
+    "software": lambda row: (row["software_name"] or "", row["software_version"] or ""),
+}
+"""What the list is sorted by, and that of the series of one."""
+OF_SERIES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **by_keys("name", "labels", "kind"),
+    "value": lambda row: (isinstance(row["number"], str), row["number"]),
+}
+
+
 def clients(control: Control, client_id: str) -> list[dict[str, Any]]:
     """The clients that have pushed metrics, the newest push first, each with the number of its series."""
     found: list[dict[str, Any]] = control.call("client_metrics", series=False, client_id=client_id or None)
@@ -163,7 +176,7 @@ def _series(series: dict[str, Any]) -> dict[str, Any]:
     value = _digits(series["value"])
     if "sum" in series:
         value = f"{value}, in all {_digits(series['sum'])}"
-    shown = {"name": visible(series["name"]), "labels": visible(labels), "value": value}
+    shown = {"name": visible(series["name"]), "labels": visible(labels), "value": value, "number": series["value"]}
     return {**series, **shown, "text": f"{series['name']} {labels}"}
 
 

@@ -6,7 +6,7 @@ Only the groups of the page that is shown are described, and their lag is asked 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
+from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
 from confluent_kafka import TopicPartition
@@ -30,7 +30,7 @@ from kpybroker.client.connect.errors import CommandError, Failures, usage
 from kpybroker.client.connect.groups.listing import SHARE, STREAMS
 from kpybroker.client.connect.groups.raw_groups import RawMember
 from kpybroker.client.records.offsets import Bounds
-from kpybroker.console.queries.pages import Page, sorted_by
+from kpybroker.console.queries.pages import Page, Query, by_keys, sorted_by
 from kpybroker.console.queries.topics import PLACES_MAX, find, read_offsets
 
 GROUPS_MAX: Final = 200
@@ -104,7 +104,7 @@ def listed(cluster: Cluster, wanted: Filter, failures: Failures, trend: Trend = 
     rows = _rows(cluster, names[:asked], everything, bool(wanted.lag) or key == "lag", failures)
     if wanted.lag == "only":
         rows = [row for row in rows if row["lag"] or row["unread_partitions"]]
-    columns: dict[str, Callable[[dict[str, Any]], Any]] = {one: itemgetter(one) for one in COLUMNS}
+    columns: dict[str, Callable[[dict[str, Any]], Any]] = by_keys(*COLUMNS)
     rows = sorted_by(rows, wanted.sort, columns | {"trend": lambda row: grown(row["group"])})
     page = Page.of(len(rows), wanted.page)
     return Listed(rows[page.first : page.last], page, len(everything), asked)
@@ -127,6 +127,15 @@ def _rows(
         row |= {"lag": lag.lag, "unread_partitions": lag.unread} if lag else {"lag": None, "unread_partitions": None}
         rows.append(row)
     return rows
+
+
+def _by(*names: str) -> dict[str, Callable[[Any], Any]]:
+    """Columns that groups of some types have."""
+    return {name: methodcaller("get", name) for name in names}
+
+
+OF_OFFSETS: Final = _by("topic", "partition", "start_offset", "current_offset", "log_end_offset", "lag", "client_id")
+OF_MEMBERS: Final = _by("member_id", "client_id", "host", "process_id", "member_epoch", "topics")
 
 
 def described(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -166,7 +175,11 @@ class Readers(NamedTuple):
     total: int
 
 
-def readers(cluster: Cluster, name: str, failures: Failures) -> Readers:
+OF_READERS: Final = ("group", "state", "partitions", "lag")
+OF_CONSUMERS: Final = ("group", "client_id", "host", "partitions")
+
+
+def readers(cluster: Cluster, name: str, wanted: Query, failures: Failures) -> Readers:
     """The groups that have committed offsets of the topic. Raises CommandError."""
     topic = find(cluster, name)
     if len(topic.partitions) > PLACES_MAX:
@@ -184,7 +197,10 @@ def readers(cluster: Cluster, name: str, failures: Failures) -> Readers:
         if offsets:
             rows.append({"group": group, "state": state_name(everything[group]), **_behind(offsets, edges)})
     running = [name for name in sorted(everything) if state_name(everything[name]) not in IDLE][:GROUPS_MAX]
-    return Readers(rows, _consumers(cluster, name, running, failures), len(names), len(everything))
+    rows = wanted.sorted("sort", rows, by_keys(*OF_READERS))
+    consumers = _consumers(cluster, name, running, failures)
+    consumers = wanted.sorted("sort_consumers", consumers, by_keys(*OF_CONSUMERS))
+    return Readers(rows, consumers, len(names), len(everything))
 
 
 IDLE: Final = frozenset(("Empty", "Dead"))

@@ -1,8 +1,9 @@
-"""`Page`: a part of a long list."""
+"""Lists: how one is sorted, and `Page`, a part of a long one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kpybroker.client.connect.errors import usage
@@ -21,6 +22,33 @@ def sorted_by(rows: Iterable[T], sort: str, values: Mapping[str, Callable[[T], A
     known = [row for row in found if values[key](row) is not None]
     known.sort(key=values[key], reverse=sort.startswith("-"))
     return known + [row for row in found if values[key](row) is None]
+
+
+def by_keys(*names: str) -> dict[str, Callable[[Any], Any]]:
+    """Columns of rows that are dictionaries, by their keys."""
+    return {name: itemgetter(name) for name in names}
+
+
+class Query(NamedTuple):
+    """What a page of several tables is asked for: a part of names, in small letters, and the column of each table."""
+
+    text: str = ""
+    sorts: Mapping[str, str] = {}
+    """By the field of the page's address: `sort`, or `sort_` and the table's name."""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Query:
+        """What the fields of an address ask for."""
+        sorts = {name: text for name, text in query.items() if name.startswith("sort")}
+        return cls(query.get("q", "").strip().lower(), sorts)
+
+    def sorted(self, field: str, rows: Iterable[T], values: Mapping[str, Callable[[T], Any]]) -> list[T]:
+        """The rows of a table by the column that is asked for; as they are where none is. Raises CommandError."""
+        sort = self.sorts.get(field, "")
+        return sorted_by(rows, sort, values) if sort else list(rows)
+
+
+ANYTHING: Final = Query()
 
 
 class Page(NamedTuple):

@@ -7,6 +7,7 @@ the largest and the furthest behind, ROWS_MAX of each.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from kpybroker.client.actions.clusters import log_dir_rows, overview
@@ -17,11 +18,37 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures
 from kpybroker.client.connect.wire import WireCluster, WireError
 from kpybroker.client.show.cells import Row
+from kpybroker.console.queries.pages import Query, by_keys
 from kpybroker.console.queries.topics import all_topics
 
 ROWS_MAX: Final = 50
 
 Rows = list[dict[str, Any]]
+Columns = dict[str, Callable[[Any], Any]]
+
+OF_BROKERS: Final[Columns] = {
+    **by_keys("broker", "rack", "looks_like", "replicas", "disk", "usable"),
+    "address": lambda row: (row["host"], row["port"]),
+}
+"""What each list is sorted by."""
+OF_DIRECTORIES: Final[Columns] = {
+    **by_keys("directory", "broker", "replicas", "size", "total", "usable"),
+    "status": lambda row: "online" if row["error"] is None else "offline",
+}
+_PLACE: Final[Columns] = {"partition": lambda row: (row["topic"], row["partition"])}
+OF_REPLICAS: Final[Columns] = {**by_keys("broker", "size", "directory"), **_PLACE}
+OF_REPLICATION: Final[Columns] = {
+    **by_keys("broker", "leads", "preferred", "replicas"),
+    "not_in_sync": lambda row: row["replicas"] - row["in_sync"],
+}
+OF_MOVES: Final[Columns] = {**by_keys("replicas", "adding", "removing", "copied", "size"), **_PLACE}
+OF_PROBLEMS: Final[Columns] = {
+    "partition": lambda one: one.place,
+    "leader": lambda one: one.leader,
+    "replicas": lambda one: one.replicas,
+    "isr": lambda one: (len(one.isr) - len(one.replicas), one.isr),
+}
+OF_BEHIND: Final[Columns] = {**by_keys("broker", "offset_lag"), **_PLACE}
 
 
 def described(cluster: Cluster, failures: Failures) -> dict[str, Any]:
@@ -47,19 +74,22 @@ def _sum(values: Any) -> int | None:
 
 
 class Directories(NamedTuple):
-    """A row for each log directory, and the largest replicas of `total`."""
+    """A row for each log directory, and the first ROWS_MAX replicas of `total`: the largest, or as they are sorted."""
 
     rows: Rows
     largest: Rows
     total: int
 
 
-def directories(cluster: Cluster, failures: Failures) -> Directories:
-    """The log directories of all brokers. Raises CommandError."""
+def directories(cluster: Cluster, wanted: Query, failures: Failures) -> Directories:
+    """The log directories of all brokers, and the largest replicas of topics with this name. Raises CommandError."""
     with cluster.wire() as wire:
         rows, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
-    largest = sorted(replicas, key=lambda row: -row["size"])[:ROWS_MAX]
-    return Directories(rows, largest, len(replicas))
+    rows = wanted.sorted("sort", rows, OF_DIRECTORIES)
+    chosen = [row for row in replicas if wanted.text in row["topic"].lower()]
+    chosen.sort(key=lambda row: -row["size"])
+    largest = wanted.sorted("sort_replicas", chosen, OF_REPLICAS)
+    return Directories(rows, largest[:ROWS_MAX], len(chosen))
 
 
 class Replication(NamedTuple):
@@ -75,13 +105,13 @@ class Replication(NamedTuple):
     moves: list[Row] | None = None
 
 
-def replication(cluster: Cluster, failures: Failures) -> Replication:
-    """Who leads, who follows, and who is behind. Raises CommandError."""
+def replication(cluster: Cluster, wanted: Query, failures: Failures) -> Replication:
+    """Who leads, who follows, and who is behind, of topics with this name. Raises CommandError."""
     metadata = cluster.metadata()
     partitions = [partition for topic in all_topics(metadata) for partition in topic.partitions]
     with cluster.wire() as wire:
         _, replicas = log_dir_rows(wire, sorted(wire.nodes), failures)
-        moving = _moves(wire, failures)
+        moving = _moves(wire, wanted, failures)
     leads = Counter(p.leader for p in partitions)
     preferred = Counter(p.replicas[0] for p in partitions if p.replicas)
     hosts = Counter(broker for p in partitions for broker in p.replicas)
@@ -98,17 +128,27 @@ def replication(cluster: Cluster, failures: Failures) -> Replication:
         }
         for one in ids
     ]
-    problems = [p for p in partitions if p.leader is None or len(p.isr) < len(p.replicas)]
+    rows = wanted.sorted("sort", rows, OF_REPLICATION)
+    problems = [p for p in partitions if wanted.text in p.topic.lower() and _is_problem(p)]
     problems.sort(key=lambda p: (p.leader is not None, len(p.isr) - len(p.replicas), p.place))
-    behind = sorted((row for row in replicas if row["offset_lag"] > 0), key=lambda row: -row["offset_lag"])
+    problems = wanted.sorted("sort_problems", problems, OF_PROBLEMS)
+    late = [row for row in replicas if wanted.text in row["topic"].lower() and row["offset_lag"] > 0]
+    late.sort(key=lambda row: -row["offset_lag"])
+    behind = wanted.sorted("sort_behind", late, OF_BEHIND)
     return Replication(rows, problems[:ROWS_MAX], len(problems), behind[:ROWS_MAX], len(partitions), moving)
 
 
-def _moves(wire: WireCluster, failures: Failures) -> list[Row] | None:
+def _is_problem(partition: Partition) -> bool:
+    return partition.leader is None or len(partition.isr) < len(partition.replicas)
+
+
+def _moves(wire: WireCluster, wanted: Query, failures: Failures) -> list[Row] | None:
     try:
-        return move_rows(wire, asking.moves(wire), failures)[:ROWS_MAX]
+        found = move_rows(wire, asking.moves(wire), failures)
     except WireError:
         raise
     except CommandError as error:
         failures.add("moves under way", error)
         return None
+    chosen = [row for row in found if wanted.text in str(row["topic"]).lower()]
+    return wanted.sorted("sort_moves", chosen, OF_MOVES)[:ROWS_MAX]

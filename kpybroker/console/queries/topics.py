@@ -17,7 +17,7 @@ from kpybroker.client.actions.topics import Offsets, list_row, partition_row
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, usage
 from kpybroker.client.show.cells import Row
-from kpybroker.console.queries.pages import Page, sorted_by
+from kpybroker.console.queries.pages import ANYTHING, Page, Query, sorted_by
 
 PLACES_MAX: Final = 2000
 
@@ -148,6 +148,21 @@ def end_of(topic: Topic, offsets: Offsets) -> int | None:
     return sum(ends) if len(ends) == len(topic.partitions) else None
 
 
+OF_OFFSETS: Final = ("log_start_offset", "log_end_offset")
+
+
+def _of_partitions(offsets: Offsets) -> dict[str, Callable[[Partition], Any]]:
+    """What the partitions of a topic can be sorted by."""
+    return {
+        "partition": lambda one: one.number,
+        "leader": lambda one: one.leader,
+        "replicas": lambda one: one.replicas,
+        "isr": lambda one: (len(one.isr) - len(one.replicas), one.isr),
+        "log_start_offset": lambda one: offsets[one.place].start if one.place in offsets else None,
+        "log_end_offset": lambda one: offsets[one.place].end if one.place in offsets else None,
+    }
+
+
 class NoTopic(CommandError):
     """There is no such topic, or the user may not describe it."""
 
@@ -161,13 +176,18 @@ class Described(NamedTuple):
     leaders: list[tuple[int, int]]
 
 
-def described(cluster: Cluster, name: str, page_number: int) -> Described:
-    """A topic. Raises NoTopic."""
+def described(cluster: Cluster, name: str, page_number: int, wanted: Query = ANYTHING) -> Described:
+    """A topic. Raises NoTopic; CommandError where its partitions cannot be sorted as `wanted` has it."""
     topic = find(cluster, name)
     page = Page.of(len(topic.partitions), page_number)
-    shown = topic.partitions[page.first : page.last]
     is_small = len(topic.partitions) <= PLACES_MAX
-    offsets = read_offsets(cluster, topic.partitions if is_small else shown)
+    offsets = read_offsets(cluster, topic.partitions) if is_small else {}
+    if not is_small and wanted.sorts.get("sort", "").removeprefix("-") in OF_OFFSETS:
+        cause = f"{name} has {len(topic.partitions)} partitions, and of {PLACES_MAX} at most the offsets are asked for"
+        raise usage(cause, "sort by another column")
+    shown = wanted.sorted("sort", topic.partitions, _of_partitions(offsets))[page.first : page.last]
+    if not is_small:
+        offsets = read_offsets(cluster, shown)
     read_at = time.time()
     leaders = Counter(p.leader for p in topic.partitions if p.leader is not None)
     brokers = sorted({broker for p in topic.partitions for broker in p.replicas})

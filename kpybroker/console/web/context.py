@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -146,7 +147,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(shown=shown, size=size, when=when, count=grouped, hide=hide, said=said)
+    found.filters.update(shown=shown, size=size, when=when, count=grouped, hide=hide, said=said, others=others)
     return found
 
 
@@ -209,6 +210,13 @@ def when(timestamp_ms: int | None) -> Markup:
     if text is None or not text.endswith("Z"):
         return escape(shown(text))
     return Markup('<time datetime="{0}">{0}</time>').format(text)
+
+
+def others(asked: Mapping[str, str], *names: str) -> str:
+    """The fields of a query but these, for a link that changes one of them; the list begins at its first page."""
+    return "".join(
+        f"&{quote(key)}={quote(text, safe='')}" for key, text in asked.items() if key not in ("page", *names)
+    )
 
 
 def grouped(number: int | float | None) -> str:

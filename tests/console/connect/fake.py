@@ -122,6 +122,8 @@ def _known(work: Work) -> Work:
 
 
 def _listed(fake: FakeConnect, _: list[str], query: Mapping[str, list[str]], __: Any) -> tuple[int, Any]:
+    if not query.get("expand"):
+        return 200, sorted(fake.configs)
     makers = {"status": _status, "info": _info}
     return 200, {
         name: {part: makers[part](fake, name) for part in query.get("expand", ())} for name in sorted(fake.configs)

@@ -64,17 +64,17 @@ def test_no_page_has_a_secret(browser: TestClient, fake: FakeConnect) -> None:
 def test_the_login_of_an_address_is_sent_and_never_shown(
     client: MakeClient, fake: FakeConnect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fake.login = "ada:p@ss"
+    fake.login = "luis:p@ss"
     caplog.set_level(logging.DEBUG)
-    there = fake.url.replace("http://", "http://ada:p%40ss@")
+    there = fake.url.replace("http://", "http://luis:p%40ss@")
     browser = client(allow_changes=True, connects=(parse_connect(there),))
     page = browser.get("/connect")
     assert "billing" in page.text
     form = browser.get("/change/connector-pause?name=billing&preview=1").text
-    wrong = client(connects=(parse_connect(fake.url.replace("http://", "http://ada:other@")),)).get("/connect").text
+    wrong = client(connects=(parse_connect(fake.url.replace("http://", "http://luis:other@")),)).get("/connect").text
     assert "responds with status 401" in wrong
     for text in (page.text, form, wrong, caplog.text):
-        assert "ada" not in text
+        assert "luis" not in text, "no token of hexadecimal digits has this by chance"
         assert "p@ss" not in text
         assert "p%40ss" not in text
 
@@ -121,3 +121,16 @@ def test_without_a_connect_there_is_none_of_it(client: MakeClient) -> None:
     page = browser.get("/change/connector-pause?name=x&preview=1")
     assert page.status_code == 503
     assert "this console knows no Kafka Connect" in page.text
+
+
+def test_connectors_are_found_by_name(client: MakeClient, fake: FakeConnect) -> None:
+    """Ctrl-K leads there. One that is away is a note, and takes away no topic that was found."""
+    fake.add("bill and <co>", table_url="http://tables")
+    down = parse_connect("down=http://127.0.0.1:1")
+    page = client(connects=(parse_connect(f"etl={fake.url}"), down)).get("/search?q=BILL").text
+    assert [row[0] for row in rows_of(page, "Connectors of etl")] == ["bill and &lt;co&gt;", "billing"]
+    assert 'href="/connector?connect=etl&amp;name=bill%20and%20%3Cco%3E"' in page
+    assert "connectors of down:" in page
+    orders = client(connects=(down,)).get("/search?q=orders").text
+    assert [row[0] for row in rows_of(orders, "Topics")] == ["orders"]
+    assert client(bootstrap="127.0.0.1:1", connects=(down,)).get("/search?q=orders").status_code == 503

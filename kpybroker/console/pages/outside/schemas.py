@@ -12,7 +12,7 @@ from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import CommandError, Failures, usage
 from kpybroker.client.schemas.subjects import Subjects, Version, pretty
 from kpybroker.console.queries.outside import schema_uses
-from kpybroker.console.queries.pages import Page
+from kpybroker.console.queries.pages import Page, Query
 from kpybroker.console.web.context import console_of, render
 from kpybroker.console.web.forms import whole_number
 
@@ -34,15 +34,16 @@ class Shown(NamedTuple):
 
 async def listing(request: Request) -> Response:
     """`/schemas?q=`"""
-    console, text = console_of(request), request.query_params.get("q", "").strip()
-    number = whole_number(dict(request.query_params), "page", 1, 1, 10**6)
+    console, query = console_of(request), dict(request.query_params)
+    wanted, number = Query.of(query), whole_number(query, "page", 1, 1, 10**6)
     names: list[str] | None = None
     if console.subjects is not None:
         everything = await console.live.run(console.subjects.names)
-        names = [name for name in everything if text.lower() in name.lower()]
+        names = [name for name in everything if wanted.text in name.lower()]
+        names = wanted.sorted("sort", names, {"subject": str})
     page = Page.of(len(names or ()), number)
     shown = None if names is None else names[page.first : page.last]
-    return render(request, "schemas.html", title="Schemas", names=shown, page=page, text=text)
+    return render(request, "schemas.html", title="Schemas", names=shown, page=page, text=query.get("q", "").strip())
 
 
 async def one(request: Request) -> Response:

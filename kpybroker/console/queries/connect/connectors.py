@@ -10,6 +10,7 @@ from kpybroker.client.connect.errors import CommandError, Failures
 from kpybroker.client.connect.visible import visible
 from kpybroker.console.queries.connect.rest import Asking, Connect, path_of
 from kpybroker.console.queries.connect.secrets import Knowledge, knowledge, redacted
+from kpybroker.console.queries.pages import by_keys
 from kpybroker.console.queries.settings import words
 
 TRACE_MAX: Final = 20_000
@@ -18,6 +19,11 @@ OFFSETS_MAX: Final = 200
 FAILED: Final = "FAILED"
 STOPPED: Final = "STOPPED"
 Rows = list[dict[str, Any]]
+
+
+OF_CONNECTORS: Final = by_keys("name", "state", "type", "tasks", "running", "failed", "worker", "class")
+OF_PLUGINS: Final = {**by_keys("type", "version", "class"), "name": lambda row: row["class"].rpartition(".")[2]}
+"""What lists are sorted by."""
 
 
 class Listed(NamedTuple):
@@ -39,6 +45,11 @@ def listed(connect: Connect) -> Listed:
         raise connect.strange() from None
     rows.sort(key=lambda row: (not (row["state"] == FAILED or row["failed"]), row["name"]))
     return Listed(connect, str(root.get("version") or ""), rows)
+
+
+def names(connect: Connect) -> list[str]:
+    """The names of all connectors. Raises CommandError."""
+    return list(map(str, connect.asking().ask("GET", "/connectors", list)))
 
 
 def _row(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
