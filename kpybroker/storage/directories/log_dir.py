@@ -10,8 +10,9 @@ import contextlib
 import errno
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Lock
+from typing import NamedTuple
 
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.storage.disk import names
@@ -37,6 +38,13 @@ from kpybroker.storage.disk.files import (
 logger = logging.getLogger("kafka.log.LogManager")
 
 
+class Captured(NamedTuple):
+    """Offsets of partitions at one time. As two tuples, whose hash takes a fraction of that of as many pairs."""
+
+    partitions: tuple[TopicPartition, ...]
+    offsets: tuple[int, ...]
+
+
 class LogDirectory:
     """A locked log directory."""
 
@@ -49,9 +57,10 @@ class LogDirectory:
         self._checkpoint_lock = Lock()
         self._captures = 0
         self._written: set[str] = set()
-        # number of the capture, and by what it is known again; a cleaner's checkpoint without offsets needs no file
+        # number of the capture, and its hash: the offsets themselves would be 16 bytes a partition for each checkpoint.
+        # A cleaner's checkpoint without offsets needs no file.
         self._captured: dict[str, int] = {}  # the number of the last capture of each checkpoint
-        self._on_disk = {names.CLEANER_OFFSET_CHECKPOINT: (0, _print_of({}))}
+        self._on_disk = {names.CLEANER_OFFSET_CHECKPOINT: (0, hash(Captured((), ())))}
         if make_dirs(files, path):
             logger.info("Log directory %s not found, creating it.", path)
         found = files.stat(files.real_path(path))  # the directory itself may be a link; nothing below it is followed
@@ -101,15 +110,15 @@ class LogDirectory:
             logger.warning("Cannot read %s, treating it as empty: %s", path, error)
             return {}
         if name == names.CLEANER_OFFSET_CHECKPOINT:  # others may not be durable yet: the first job writes them again
-            self._on_disk[name] = 0, _print_of(offsets)
+            self._on_disk[name] = 0, hash(Captured(tuple(offsets), tuple(offsets.values())))
         return offsets
 
-    def is_on_disk(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
+    def is_on_disk(self, name: str, captured: Captured) -> bool:
         """Whether an offset checkpoint, as it was last read or written, has just these."""
         known = self._on_disk.get(name)
         # A capture that is not written yet, and of other offsets, may come after this look.
         is_latest = known is not None and known[0] == self._captured.get(name, 0)
-        return known is not None and is_latest and known[1] == _print_of(offsets)
+        return known is not None and is_latest and known[1] == hash(captured)
 
     def partition_directories(self) -> list[str]:
         """The names of all subdirectories that may hold a log, sorted. Raises OSError, also for a symbolic link: the
@@ -123,8 +132,8 @@ class LogDirectory:
 
     # --- checkpoints
 
-    def offsets_writer(self, name: str, offsets: Mapping[TopicPartition, int]) -> Callable[[], None]:
-        """A job for a thread that writes an offset checkpoint; `offsets` must not change. It raises LogDirError.
+    def offsets_writer(self, name: str, captured: Captured) -> Callable[[], None]:
+        """A job for a thread that writes an offset checkpoint. It raises LogDirError.
 
         A full disk keeps the old checkpoint: then there is more to recover. An older capture never replaces a newer
         one.
@@ -137,9 +146,10 @@ class LogDirectory:
             try:
                 with self._checkpoint_lock:
                     if number > self._on_disk.get(name, (0, 0))[0]:
+                        offsets = dict(zip(captured.partitions, captured.offsets, strict=True))
                         replace_file(self._files, path, encode_offsets(offsets))
                         self._written.add(name)
-                        self._on_disk[name] = number, _print_of(offsets)
+                        self._on_disk[name] = number, hash(captured)
             except OSError as error:
                 if not is_disk_full(error):
                     raise LogDirError(self.path, error) from error
@@ -164,11 +174,6 @@ class LogDirectory:
         if lock is not None:
             with contextlib.suppress(OSError):
                 lock.release()
-
-
-def _print_of(offsets: Mapping[TopicPartition, int]) -> int:
-    """By which a checkpoint is known again: the offsets themselves would be 50 bytes a partition for each."""
-    return hash(tuple(offsets.items()))
 
 
 def absolute(files: Files, path: str) -> str:

@@ -9,12 +9,16 @@ partition's directory: it must have every segment's `.log`. A change within a fe
 is one tick of the clock of a file system, is seen in the next pass, which lists once more. The file that is appended to
 must be as long as what was appended: a copy in its place is too short once the log goes on; one that was cut, until
 then.
+
+A partition is settled where two looks found the same: one stat of its directory and the length of its open file say
+that it still is. That is nearly all that 10 000 partitions at rest cost.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple, NoReturn, Protocol
 
 from kpybroker.core.topic_partition import shared
@@ -30,6 +34,7 @@ logger = logging.getLogger("kafka.log.LogManager")
 IDLE_PER_PASS = 500
 NAMED_MAX = 100
 """Lines of one failure that name a partition."""
+_end_of = attrgetter("log_end_offset")
 
 
 class Watched(Protocol):
@@ -53,6 +58,8 @@ class Presence:
         self._files = files
         self._directories: dict[LogDirectory, Seen] = {}
         self._next_idle = 0
+        self._settled_ends: list[int] = []
+        """Where all logs ended when each of them was settled; empty where that is not known."""
 
     def look(self, watched: Watched) -> Iterator[None]:
         """One pass; yields after each directory, so that others may run. Raises LogDirError.
@@ -65,16 +72,28 @@ class Presence:
         for path in changed:
             self._look_at_names(path, [log for log in logs if log.log_dir == path])
             yield
-        # this line is for each log, 10 000 of them perhaps
-        due = [log for log in logs if log.seen.settled_at != log.log_end_offset]
+        due = self._unsettled(logs, is_known=not changed)
         yield
         idle = logs[self._next_idle : self._next_idle + IDLE_PER_PASS]
-        due += [log for log in idle if log.seen.settled_at == log.log_end_offset]
         self._next_idle = self._next_idle + IDLE_PER_PASS if self._next_idle + IDLE_PER_PASS < len(logs) else 0
+        due += [log for log in idle if log.seen.settled_at == log.log_end_offset]
         for log in due:
-            if not log.is_closed:
+            if not (log.is_closed or self._is_as_settled(log)):
+                self._settled_ends = []
                 self._check(log)
             yield
+
+    def _unsettled(self, logs: Sequence[Log], *, is_known: bool) -> list[Log]:
+        """The logs that were not settled by the last look, or have grown since: of 10 000 at rest none.
+
+        `is_known`: these are the logs of the last pass.
+        """
+        ends = list(map(_end_of, logs))
+        if is_known and ends == self._settled_ends:
+            return []
+        due = [log for log, end in zip(logs, ends, strict=True) if log.seen.settled_at != end]
+        self._settled_ends = [] if due else ends
+        return due
 
     def check_all(self, directory: LogDirectory, logs: Iterable[Log]) -> None:
         """Look at everything in a log directory, before it is closed. Raises LogDirError."""
@@ -110,6 +129,23 @@ class Presence:
                 self._check(log)
 
     # --- a partition's directory
+
+    def _is_as_settled(self, log: Log) -> bool:
+        """Whether a settled log has not changed; False says nothing. Names that changed are those of its directory."""
+        seen, active = log.seen, log.segments_map.active.records
+        if seen.settled_at != log.log_end_offset:
+            return False
+        try:
+            found = self._files.stat(log.directory)
+            return (
+                found is not None
+                and found.mtime_ms == seen.mtime_ms
+                and found.identity == (seen.device, seen.inode)
+                and found.is_dir
+                and active.shared.file.size() >= active.size
+            )
+        except OSError:
+            return False
 
     def _check(self, log: Log) -> None:
         if (lost := self._lost(log)) is not None:

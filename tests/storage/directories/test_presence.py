@@ -13,7 +13,9 @@ import pytest
 from kpybroker.storage.directories.manager import LogManager
 from kpybroker.storage.directories.presence import IDLE_PER_PASS
 from kpybroker.storage.disk.errors import LogDirError
+from kpybroker.storage.disk.files import DirEntry, FileStat
 from kpybroker.storage.disk.local_files import local_files
+from kpybroker.storage.disk.os_files import OsFiles
 from kpybroker.storage.log.log import Log
 from tests.support.storage.batches import NOW_MS, append, log_config
 
@@ -225,3 +227,36 @@ def test_what_the_broker_removes_itself_is_no_loss(logs: LogManager) -> None:
     settle(logs)
     logs.shutdown()
     assert all(os.path.exists(f"{path}/.kafka_cleanshutdown") for path in logs.dirs.configured)
+
+
+class Counted(OsFiles):
+    """The paths that were looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks: list[tuple[str, str]] = []
+
+    def stat(self, path: str) -> FileStat | None:
+        self.looks.append(("stat", path))
+        return super().stat(path)
+
+    def listdir(self, path: str) -> list[DirEntry]:
+        self.looks.append(("list", path))
+        return super().listdir(path)
+
+
+def test_a_settled_partition_costs_one_stat_until_it_grows(tmp_path: Path) -> None:
+    files = Counted()
+    logs = LogManager(files, [str(tmp_path)])
+    logs.dirs.write_meta("cluster", 0)
+    logs.load(lambda topic: CONFIG, NOW_MS)
+    log = filled(logs)
+    settle(logs)
+    files.looks.clear()
+    look(logs)
+    assert [kind for kind, path in files.looks if path.startswith(log.directory)] == ["stat"]
+    append(log, b"x")
+    files.looks.clear()
+    look(logs)
+    paths = [path for _, path in files.looks if path.startswith(log.directory)]
+    assert paths == [log.directory, log.segments_map.active.records.path]
