@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
 from compat_tests.differential.allowed import ALLOWED, Allowed
 from compat_tests.differential.compare import differences, report
 from compat_tests.differential.kafka_4.allowed import ALLOWED_NEXT_TO_4
@@ -20,6 +22,7 @@ from compat_tests.differential.script import Reference, Script, ask, script
 from compat_tests.support.kraft import KraftBroker
 from compat_tests.support.services import AS_KAFKA_3_9, Broker, Service, ZooKeeper
 from kpybroker.broker.requests.served.apis import SERVED
+from kpybroker.config.keys.own import KAFKA_VERSIONS
 from kpybroker.core.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from kpybroker.wire.api import ApiKey
 
@@ -116,6 +119,13 @@ FEATURED = script(
 
 SEGMENT_BYTES, SEGMENT_BYTES_OF_KAFKA_4 = "segment.bytes", "internal.segment.bytes"
 """What segments below 1 MB are set with."""
+
+
+def skip_where_absent(config: pytest.Config, reference: Reference) -> None:
+    """Where our broker stands in the place of a release before 4.3, there is nothing to compare with 4.3."""
+    release = config.getoption("--kafka-version")
+    if reference is Reference.KAFKA_4_3 and release not in (None, KAFKA_VERSIONS[-1]):
+        pytest.skip(f"a broker in the place of Kafka {release} has not what is compared")
 
 
 class Compared(Protocol):

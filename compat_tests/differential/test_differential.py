@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.differential.pair import Pair
+from compat_tests.differential.pair import Pair, skip_where_absent
 from compat_tests.differential.script import Reference, Script
 from compat_tests.differential.scripts import all_scripts
-from kpybroker.config.keys.own import KAFKA_VERSIONS
 
 VERSIONS_APART = 5
 EMBEDDED, ZOOKEEPER = "embedded", "zookeeper"
@@ -102,8 +101,6 @@ def pairs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_responses_equal_kafka(
     request: pytest.FixtureRequest, pairs: Pairs, script: Script, version: int, coordination: str
 ) -> None:
-    release = request.config.getoption("--kafka-version")
-    if script.reference is Reference.KAFKA_4_3 and release not in (None, KAFKA_VERSIONS[-1]):
-        pytest.skip(f"a broker in the place of Kafka {release} has not what is compared")
+    skip_where_absent(request.config, script.reference)
     difference = pairs.of(script, coordination).compare(script, version)
     assert not difference, f"{script.name} v{version} ({script.about})\n{difference}"

@@ -15,7 +15,7 @@ import pytest
 from compat_tests.differential.grouped import commit, committed, everything, part
 from compat_tests.differential.kafka_4.steps import joins, leaves, view
 from compat_tests.differential.kafka_4.steps import topic as consumer_topic
-from compat_tests.differential.pair import Pair
+from compat_tests.differential.pair import Pair, skip_where_absent
 from compat_tests.differential.records import Batch
 from compat_tests.differential.script import Reference, Step, ask, script
 from compat_tests.differential.scripts.configs import SET, TOPIC, change
@@ -81,6 +81,7 @@ MEMBER: dict[str, Any] = {"member": "a", "generation": 2, "v": 9}
 
 @pytest.fixture
 def group_pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
+    skip_where_absent(request.config, Reference.KAFKA_4_3)
     options = request.config.option
     changes = {
         "offsets.retention.minutes": "1",

@@ -51,6 +51,8 @@ class DevCluster(FieldCluster):
 def _dev_broker(directory: Path, tree_port: int, properties: dict[str, str]) -> Broker:
     """`kpybroker dev` with these keys, not started."""
     broker = Broker("kpybroker", directory, None, {})
+    release = "kpybroker.kafka.version"  # its place among releases is that of all brokers of this run
+    properties |= {release: broker.properties[release]} if release in broker.properties else {}
     overrides = [word for key, value in properties.items() for word in ("--override", f"{key}={value}")]
     broker.service.command = [
         *(str(kpybroker_executable()), "dev", "--port", str(broker.port), "--data-dir", str(broker.data_dir)),
