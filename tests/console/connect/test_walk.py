@@ -13,7 +13,7 @@ from kpybroker.console.changes import catalogue
 from kpybroker.console.options import parse_connect
 from tests.console.changes.conftest import assert_needs_permission, assert_refused_at, previewed
 from tests.console.conftest import MakeClient
-from tests.console.connect.fake import SINK, FakeConnect
+from tests.console.connect.fake import BARE, SINK, FakeConnect
 
 CHANGES: Final = {key: one for key, one in catalogue.CHANGES.items() if one.calls is not None}
 BILLING: Final = {"connect": "etl", "name": "billing"}
@@ -86,3 +86,17 @@ def test_what_was_typed_stays_while_kafka_connect_is_away(client: MakeClient, ke
     assert page.status_code == 503
     for name, text in BAD[key][0].items():
         assert f'name="{name}" value="{text}"' in page.text
+
+
+@pytest.mark.parametrize(
+    ("plugin", "field"),
+    [(BARE, "more"), ("BareSourceConnector", "more"), ("BareSource", "more"), ("org.example.Bare", "plugin")],
+)
+def test_a_plugin_that_says_nothing_of_its_keys_is_no_plugin_that_is_not_there(
+    browser: TestClient, plugin: str, field: str
+) -> None:
+    """The first takes its values as secrets only; Connect knows it by shorter names too."""
+    typed = {"connect": "etl", "name": "new", "plugin": plugin, "more": "path=/x"}
+    page = previewed(browser, "connector-create", **typed)
+    assert_refused_at(page, CHANGES["connector-create"], field, typed)
+    assert ("is a secret" in page.text, "there is no plugin" in page.text) == (field == "more", field == "plugin")
