@@ -2,18 +2,21 @@
 
     python -m compat_tests.compatibility [--check] [--results FILE.xml ...]
 
-The results are the JUnit files that `make compat` and `make compat-kafka` leave in `.cache/`; without them the tables
-of clients stay as they are in the document. `--check` writes nothing and fails when the table of APIs is stale.
+The results are the JUnit files that `make compat` and `make compat-kafka` leave in `.cache/`, or those of a run of some
+files: what they have of a suite is recorded, and of the others the document's rows stay. Each file of tests has a row,
+also one whose result was not recorded yet. `--check` writes nothing and fails when a table is stale.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.requests.ledger import Ledger
@@ -25,7 +28,17 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "reference" / "compatibility.md"
 RELEASES = ("3.9", "4.3")
 """Of Kafka, whose versions stand next to ours."""
+TESTS = ROOT / "compat_tests"
+BROKERS = ("kpybroker", "kafka")
 CLIENTS_HEADING = "## Clients and tools\n"
+CLIENTS = """\
+Tests of `compat_tests/` that passed, of those that ran, as they were recorded last. The ids are the same on both
+brokers; Kafka has no entry where the tests are of kpybroker's own tools or start brokers by themselves, which may be
+Kafka's. A row without a day has no recorded run yet.
+
+| suite | recorded | kpybroker | kafka |
+|---|---|---|---|"""
+ROW = re.compile(r"^\| `([\w.]+)` \| ([\d-]*) \| ([^|]*?) ?\| ([^|]*?) ?\|$", re.MULTILINE)
 
 INTRODUCTION = """# APIs and clients
 
@@ -114,29 +127,54 @@ def apis() -> str:
     return INTRODUCTION + "\n".join([*api_rows(SERVED), NOT_SERVED.rstrip("\n"), *missing_rows()]) + "\n\n"
 
 
-def clients(results: Sequence[Path]) -> str:
-    """One row a test file and broker: how many tests passed, failed, were skipped."""
-    counts: dict[str, dict[str, Counter[str]]] = {}
-    brokers: list[str] = []
+class Cell(NamedTuple):
+    """What was recorded of a suite on one broker: how many tests passed of those that ran, and the day."""
+
+    text: str
+    day: str
+
+
+Recorded = dict[tuple[str, str], Cell]
+"""By the suite and the broker."""
+
+
+def suites() -> list[str]:
+    """Every file of tests, as the table names it."""
+    found = (path.relative_to(TESTS).with_suffix("") for path in TESTS.rglob("test_*.py"))
+    return sorted(".".join(one.parts) for one in found)
+
+
+def kept(written: str) -> Recorded:
+    """What a document has recorded."""
+    found: Recorded = {}
+    for suite, day, *cells in ROW.findall(written):
+        found |= {(suite, broker): Cell(text, day) for broker, text in zip(BROKERS, cells, strict=True) if text}
+    return found
+
+
+def recorded(results: Sequence[Path]) -> Recorded:
+    """What JUnit files have: the name of each ends with its broker's."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    days: dict[str, str] = {}
     for path in results:
         broker = path.stem.removeprefix("compat-")
-        brokers.append(broker)
-        for case in ElementTree.parse(path).getroot().iter("testcase"):
+        root = ElementTree.parse(path).getroot()
+        days[broker] = max(one.get("timestamp", "")[:10] for one in root.iter("testsuite"))
+        for case in root.iter("testcase"):
             outcome = next((child.tag for child in case if child.tag in ("failure", "error", "skipped")), "passed")
             suite = case.get("classname", "").removeprefix("compat_tests.")
-            counts.setdefault(suite, {}).setdefault(broker, Counter())[outcome] += 1
-    lines = [
-        CLIENTS_HEADING,
-        "Tests of `compat_tests/` that passed, of those that ran; the same ids on both brokers.\n",
-    ]
-    lines.append("| suite | " + " | ".join(brokers) + " |")
-    lines.append("|---|" + "---|" * len(brokers))
-    for suite in sorted(counts):
-        cells = []
-        for broker in brokers:
-            found = counts[suite].get(broker, Counter())
-            cells.append(f"{found['passed']} of {found.total()}" if found else "")
-        lines.append(f"| `{suite}` | " + " | ".join(cells) + " |")
+            counts.setdefault((suite, broker), Counter())[outcome] += 1
+    return {
+        place: Cell(f"{found['passed']} of {found.total()}", days[place[1]]) for place, found in sorted(counts.items())
+    }
+
+
+def clients(found: Recorded) -> str:
+    """One row a test file, those without a result too: how many tests passed, of those that ran."""
+    lines = [CLIENTS_HEADING, CLIENTS]
+    for suite in suites():
+        cells = [found.get((suite, broker), Cell("", "")) for broker in BROKERS]
+        lines.append(f"| `{suite}` | {max(one.day for one in cells)} | {' | '.join(one.text for one in cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -146,14 +184,13 @@ def main() -> int:
     parser.add_argument("--results", nargs="*", type=Path, default=[])
     arguments = parser.parse_args()
     written = DOCUMENT.read_text() if DOCUMENT.exists() else ""
-    table = apis()
+    document = apis() + clients({**kept(written), **recorded(arguments.results)})
     if arguments.check:
-        if not written.startswith(table):
+        if written != document:
             sys.stderr.write("docs/reference/compatibility.md is stale: python -m compat_tests.compatibility\n")
             return 1
         return 0
-    _, heading, rest = written.partition(CLIENTS_HEADING)
-    DOCUMENT.write_text(table + (clients(arguments.results) if arguments.results else heading + rest))
+    DOCUMENT.write_text(document)
     return 0
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from compat_tests.console.conftest import LOOKS, OTHER_LOOKS, OpenPage, barriers_of
-from kpybroker.testing import Broker
+from compat_tests.console.conftest import LOOKS, OTHER_LOOKS, START_S, OpenPage, barriers_of, console
+from kpybroker.client.schemas.subjects import New, Subjects
+from kpybroker.console.pages.routes import ROUTES
+from kpybroker.testing import Broker, SchemaRegistry
+from tests.console.connect.fake import SINK, FakeConnect, serving
 
 PAGES = {
     "cluster": "/",
@@ -30,7 +36,36 @@ PAGES = {
     "move": "/change/group-move?group=billing&to=start&preview=1",
     "forget": "/change/group-forget?group=billing",
     "logs of no development broker": "/logs",
+    "health": "/health",
+    "search": "/search?q=o",
+    "compare": "/compare?a=orders&b=orders",
+    "form of a change": "/change/topic-create",
 }
+AROUND = {
+    "schemas": "/schemas",
+    "schema": "/schema?subject=orders-value&version=2&with=1&look=1",
+    "connectors": "/connect",
+    "plugins": "/connect/plugins",
+    "connector": "/connector?name=shipping",
+    "form of a connector": f"/change/connector-create?plugin={SINK}",
+    "connectors that are found": "/search?q=ing",
+}
+"""Pages of a console that has a schema registry and a Kafka Connect."""
+ELSEWHERE = {
+    "/clusters": "test_several",
+    "/requests": "test_development",
+    "/faults": "test_development",
+    "/clock": "test_development",
+    "/clients": "test_development",
+    "/clients/{broker:int}/{instance}": "test_development",
+    "/login": "test_login_is_reachable",
+}
+"""Routes that other tests look at."""
+NO_PAGE = re.compile(
+    r"/(state|health/now|logout|look|metrics/.*|group/lag.json|topics/\{name\}/"
+    r"(rates.json|follow|search|download.*|produce-lines|messages/.*/raw))"
+)
+"""Parts of pages, data, and forms that are sent only."""
 PREVENTED = """new Promise(done => document.addEventListener(
     "htmx:before:request", event => setTimeout(() => done(event.defaultPrevented)), {once: true}))"""
 """Whether the next update is prevented."""
@@ -60,6 +95,68 @@ def test_a_page(
     page = open_page(address + PAGES[name], **WIDE)
     expect(page.locator("h1")).to_be_visible()
     assert barriers_of(page, axe_source, looks) == []
+
+
+def test_each_page_is_looked_at() -> None:
+    looked = [address.partition("?")[0] for address in (*PAGES.values(), *AROUND.values())]
+    left = {
+        route.path
+        for route in ROUTES
+        if not NO_PAGE.fullmatch(route.path) and not any(route.path_regex.fullmatch(path) for path in looked)
+    }
+    assert left == set(ELSEWHERE)
+
+
+@pytest.fixture(scope="module")
+def around(kafka: Broker) -> Iterator[str]:
+    """A console with a subject of two versions, and a connector whose task has failed."""
+    with SchemaRegistry(kafka, start_timeout=START_S) as registry, serving(FakeConnect()) as connect:
+        subjects = Subjects(registry.url)
+        for names in (("id",), ("id", "note")):
+            fields = [{"name": name, "type": "string", "default": ""} for name in names]
+            schema = json.dumps({"type": "record", "name": "Order", "fields": fields})
+            subjects.register("orders-value", New("AVRO", schema))
+        connect.add("billing", table_url="http://tables", topics="orders")
+        connect.add("shipping", SINK, "RUNNING", "FAILED", table_url="http://tables")
+        arguments = ("-b", kafka.bootstrap_servers, "--allow-changes", "--schema-registry", registry.url)
+        with console(*arguments, "--connect", f"etl={connect.url}") as found:
+            yield found
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("name", AROUND)
+def test_a_page_of_what_is_around(name: str, around: str, open_page: OpenPage, axe_source: str) -> None:
+    page = open_page(around + AROUND[name], **WIDE)
+    expect(page.locator("h1")).to_be_visible()
+    assert barriers_of(page, axe_source, (*LOOKS, *OTHER_LOOKS)) == []
+
+
+@pytest.mark.wide
+def test_a_form_of_a_connector_with_what_is_wrong(around: str, open_page: OpenPage, axe_source: str) -> None:
+    page = open_page(f"{around}{AROUND['form of a connector']}&name=x&preview=1", allows_failures=True, **NARROW)
+    expect(page.locator("[aria-invalid=true]")).to_have_attribute("name", "config.table.url")
+    assert barriers_of(page, axe_source, (*LOOKS, *OTHER_LOOKS)) == []
+
+
+@pytest.mark.wide
+def test_what_was_done_and_the_drawer(address: str, open_page: OpenPage, axe_source: str) -> None:
+    page = open_page(f"{address}/change/topic-create?topic=made-and-looked-at&preview=1", **WIDE)
+    page.get_by_role("button", name="Create the topic").click()
+    expect(page.get_by_role("status")).to_contain_text("Done.")
+    assert barriers_of(page, axe_source) == []
+    page.goto(f"{address}/topics/orders/messages")
+    page.locator("#messages a").first.click()
+    expect(page.get_by_role("dialog").get_by_role("region", name="Value")).to_be_visible()
+    assert barriers_of(page, axe_source, (*LOOKS, *OTHER_LOOKS)) == []
+
+
+@pytest.mark.wide
+def test_login_is_reachable(kafka: Broker, open_page: OpenPage, axe_source: str, tmp_path: Path) -> None:
+    (password := tmp_path / "password").write_text("sesame")
+    with console("-b", kafka.bootstrap_servers, "--password-file", str(password)) as found:
+        page = open_page(found, **WIDE)
+        expect(page.locator("h1")).to_be_visible()
+        assert barriers_of(page, axe_source, (*LOOKS, *OTHER_LOOKS)) == []
 
 
 @pytest.mark.parametrize("name", FAILED)

@@ -22,6 +22,7 @@ def several() -> Iterator[str]:
     with Broker(topics={"orders": 1}, start_timeout=START_S) as one:
         one.produce("orders", [("k", "v")])
         with Broker(topics={"orders": 1, "payments": 1}, start_timeout=START_S) as other:
+            other.produce("payments", [("a", "1"), ("b", "2"), ("c", "3")])
             clusters = (f"test={one.bootstrap_servers}", f"production={other.bootstrap_servers}", "staging=127.0.0.1:1")
             with console(
                 *(text for cluster in clusters for text in ("--cluster", cluster)), "--allow-changes"
@@ -85,3 +86,20 @@ def test_messages_are_followed_and_charts_drawn_in_a_cluster(several: str, open_
     expect(page.locator("#summary[data-following]")).to_be_visible()
     page.goto(f"{several}/c/production/topics/payments")
     expect(page.locator("[data-chart] canvas").first).to_be_visible()
+
+
+def test_a_record_opens_next_to_its_list_in_a_cluster(several: str, open_page: OpenPage) -> None:
+    place = f"{several}/c/production/topics/payments/messages"
+    page = open_page(place)
+    drawer = page.get_by_role("dialog")
+    page.locator("#messages a").first.click()
+    expect(drawer.get_by_role("heading", name="payments-0 at 2")).to_be_visible()
+    drawer.get_by_role("button", name="Next").click()
+    expect(drawer.get_by_role("heading", name="payments-0 at 1")).to_be_visible()
+    drawer.get_by_role("link", name="Open its page").click()
+    expect(page).to_have_url(f"{place}/0/1")
+    for link, offset in (("Next", 2), ("Previous", 1), ("Previous", 0)):
+        page.get_by_role("link", name=link).click()
+        expect(page).to_have_url(f"{place}/0/{offset}")
+    page.get_by_role("link", name="Previous").click()
+    expect(page.get_by_role("status")).to_contain_text("There is no message before this one")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from starlette.exceptions import HTTPException
@@ -241,9 +241,18 @@ def _alert(change: Change, found: Previewed, wrong: Mapping[str, str], fields: S
 
 
 async def _more_fields(request: Request, change: Change, found: Previewed) -> Sequence[Field]:
-    """The fields of a plugin; none where what has failed already would have to say."""
-    more = change.more_fields
-    if more is None or found.is_done or (found.error is not None and found.error.exit_code != EXIT_USAGE):
+    """The fields of a plugin, and of every key that was typed, so that it stays where no plugin is known."""
+    if change.more_fields is None or found.is_done:
+        return ()
+    fields = await _of_plugin(request, change.more_fields, found)
+    known = {one.name for one in fields}
+    typed = [name for name in found.values if name.startswith(OF_PLUGIN) and name not in known]
+    return [*fields, *(Field(name, name.removeprefix(OF_PLUGIN)) for name in typed)]
+
+
+async def _of_plugin(request: Request, more: Callable[[Ask], Sequence[Field]], found: Previewed) -> Sequence[Field]:
+    """None where what has failed already would have to say, and where there is no such plugin."""
+    if found.error is not None and found.error.exit_code != EXIT_USAGE:
         return ()
 
     def ask(cluster: Cluster, failures: Failures) -> Sequence[Field]:

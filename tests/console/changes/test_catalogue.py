@@ -5,10 +5,8 @@ What its own files test is how one change works. Whether rights are missing is i
 
 from __future__ import annotations
 
-import html
-import logging
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from starlette.testclient import TestClient
@@ -16,13 +14,12 @@ from starlette.testclient import TestClient
 from kpybroker.client.schemas.http import BadStatus
 from kpybroker.console.app import make_app
 from kpybroker.console.changes import catalogue
-from kpybroker.console.changes.change import Change
 from kpybroker.console.options import ConsoleOptions
 from kpybroker.console.web.forms import status_of
 from kpybroker.console.web.live import Live
 from kpybroker.testing import Broker, SchemaRegistry
-from tests.console.changes.conftest import fields_of, previewed
-from tests.console.conftest import HERE, START_S, MakeClient, settings_for, token_of
+from tests.console.changes.conftest import assert_needs_permission, assert_refused_at, fields_of, previewed
+from tests.console.conftest import HERE, START_S, MakeClient, settings_for
 
 CHANGES: Final = {key: one for key, one in catalogue.CHANGES.items() if one.calls is None}
 """All but those of Kafka Connect, which are in `tests/console/connect`."""
@@ -166,7 +163,7 @@ DELETES: Final = frozenset(
 )
 """Changes that delete something, or lose records."""
 KEYS: Final = [key for key, change in CHANGES.items() if change.calls is None]
-"""All but those of Kafka Connect, which have their own tests."""
+"""All but those of Kafka Connect: `tests/console/connect/test_walk.py` walks over those."""
 CASES: Final = [(key, field) for key, (_, bad) in BAD.items() for field in bad]
 
 
@@ -214,19 +211,7 @@ def test_input_that_cannot_be_used_marks_its_field_and_everything_typed_stays(
     good, bad = BAD[key]
     typed = {**good, **bad[field]}
     page = previewed(browser, key, **typed)
-    assert page.status_code == 400, page.text
-    before, *more = page.text.split('aria-invalid="true"')
-    assert len(more) == 1
-    assert f'name="{field}"' in before.rsplit("<", 1)[1]
-    assert 'id="wrong"' in page.text
-    text = html.unescape(page.text)
-    kinds = {one.name: one for one in CHANGES[key].fields}
-    for name, value in typed.items():
-        if kinds[name].kind == "choice":
-            assert value not in kinds[name].choices or f'<option value="{value}" selected>' in text
-        else:
-            assert f'name="{name}" value="{value}"' in text or f">\n{value}</textarea>" in text
-    assert "Do it" not in page.text
+    assert_refused_at(page, CHANGES[key], field, typed)
 
 
 def test_what_deletes_asks_for_the_name_again() -> None:
@@ -238,28 +223,11 @@ def test_what_deletes_asks_for_the_name_again() -> None:
         assert change.name_again(dict.fromkeys(names, "x")) == "x"
 
 
-def posted(browser: TestClient, change: Change, **fields: str) -> Any:
-    """The response to a form of this change that was not made by a preview."""
-    good, _ = BAD[change.key]
-    return browser.post(f"/change/{change.key}", data={**good, **fields})
-
-
 @pytest.mark.parametrize("key", KEYS)
 def test_nothing_is_done_without_permission_a_token_and_a_preview(
     browser: TestClient, reader: TestClient, key: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    change = CHANGES[key]
-    with caplog.at_level(logging.INFO, "kpybroker.console.changes"):
-        refused = posted(reader, change, token=token_of(reader.get(f"/change/{key}").text))
-        assert (refused.status_code, "read-only" in refused.text) == (403, True)
-        token = token_of(browser.get(f"/change/{key}").text)
-        for wrong in ("", "x", token_of(reader.get(f"/change/{key}").text)):
-            assert posted(browser, change, token=wrong).status_code == 403
-        for signature in ("", "0" * 64):
-            no_plan = posted(browser, change, token=token, plan="[]", signature=signature)
-            assert (no_plan.status_code, "this form has no plan" in no_plan.text) == (400, True)
-    assert not [line for line in caplog.messages if line.startswith("Change key=")], "nothing was done"
-    assert [line for line in caplog.messages if line.startswith("Change refused, the console is read-only")]
+    assert_needs_permission(browser, reader, key, BAD[key][0], caplog)
 
 
 @pytest.mark.parametrize("key", KEYS)

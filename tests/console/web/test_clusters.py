@@ -144,6 +144,7 @@ def test_a_change_of_one_cluster_is_logged_with_its_name(
     assert "made-there" in browser.get("/c/there/topics").text
     assert "made-there" not in browser.get("/c/here/topics").text
     assert f"-b {other.bootstrap_servers} made-there" in done.text
+    assert '<a href="/c/there/topics/made-there">See what it is now</a>' in done.text
     assert any(line.startswith("Change key=topic-create cluster=there ") for line in caplog.messages)
 
 
@@ -161,6 +162,22 @@ def test_how_pages_look_is_chosen_for_all(make: MakeConsole) -> None:
     assert 'name="next" value="/c/there/topics"' in page
     kept = browser.post("/look", data={"token": token, "theme": "dark", "next": "/c/there/topics"})
     assert (kept.status_code, kept.headers["location"]) == (303, "/c/there/topics")
+
+
+def test_the_record_before_and_the_one_after_are_of_the_same_cluster(make: MakeConsole, other: Broker) -> None:
+    """By the links of a record's page; and what its list opens next to itself is the page of the same cluster."""
+    other.create_topic("of-there", 1)
+    other.produce("of-there", [("a", "1"), ("b", "2")])
+    browser, place = make(), "/c/there/topics/of-there/messages"
+    page = browser.get(f"{place}/0/0").text
+    assert f'href="{place}/0/0?go=next"' in page
+    assert browser.get(f"{place}/0/0?go=next").headers["location"] == f"{place}/0/1"
+    assert browser.get(f"{place}/0/1?go=previous").headers["location"] == f"{place}/0/0"
+    edge = browser.get(f"{place}/0/1?go=next")
+    assert (edge.status_code, "There is no message after this one" in edge.text) == (200, True)
+    rows = re.findall(r'<td class="number"><a href="([^"]*)">', browser.get(place).text)
+    assert rows == [f"{place}/0/1", f"{place}/0/0"]
+    assert browser.get("/c/here/topics/of-there/messages/0/0?go=next").status_code == 404
 
 
 def test_a_login_is_of_all_and_leads_on(make: MakeConsole) -> None:

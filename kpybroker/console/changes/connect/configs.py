@@ -121,6 +121,17 @@ def _java_class(values: Values, plain: Mapping[str, str]) -> str:
     return found
 
 
+def _require_plugin(ask: Ask, java_class: str) -> None:
+    """Of one that says nothing of its keys, Connect's list says whether it is there. Raises InField.
+
+    As Connect does, a connector may be named by its class, by the end of that, and without `Connector` at its end.
+    """
+    ends = {name: name.rpartition(".")[2] for row in connectors.plugins(asking(ask).connect) if (name := row["class"])}
+    if java_class not in {*ends, *ends.values(), *(one.removesuffix("Connector") for one in ends.values())}:
+        cause = f"there is no plugin {java_class[:100]!r}"
+        raise InField("plugin", usage(cause, "choose a plugin: Connect, Make a connector"))
+
+
 def _drafted(ask: Ask, now: Mapping[str, str]) -> Draft:
     """`now` is the configuration that is there. Raises CommandError."""
     plain, secrets = _typed(ask.values)
@@ -130,6 +141,8 @@ def _drafted(ask: Ask, now: Mapping[str, str]) -> Draft:
         if plain.get(key, text) != text:
             raise InField("more", usage(f"{key} is {plain[key][:100]!r} there", f"it is {text[:100]}: leave it out"))
     known = knowledge(asking(ask), config)
+    if not known.keys.get("") and not now:
+        _require_plugin(ask, java_class)
     for key, text in plain.items():
         if key not in FIXED and known.is_hidden(key, text):
             field = f"{OF_PLUGIN}{key}" if f"{OF_PLUGIN}{key}" in ask.values else "more"

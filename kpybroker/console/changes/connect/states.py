@@ -41,7 +41,7 @@ def _plan_restart(ask: Ask) -> Rows:
 
 def _restart_calls(values: Values, _: Rows) -> list[Call]:
     query = {FAILED: "?includeTasks=true&onlyFailed=true", EVERYTHING: "?includeTasks=true", ALONE: ""}
-    return [Call("POST", f"{path_of(values['name'])}/restart{query[values['what']]}")]
+    return [Call("POST", f"{path_of(values['name'])}/restart{query.get(values['what'], '')}")]
 
 
 RESTART: Final = Change(
