@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +57,19 @@ def _play(work: tuple[int, float]) -> Result:
     return play(seed, seconds, twice=seed % TWICE_EVERY == 0)
 
 
-def play_all(seeds: range, seconds: float, workers: int) -> Iterator[Result]:
+def with_client(seeds: range, seconds: float, kind: str | None) -> list[int]:
+    """Those in whose storm there is a client of that kind; None: all."""
+    if kind is None:
+        return list(seeds)
+    return [seed for seed in seeds if any(is_a(name, kind) for name in draw(seed, seconds=seconds).clients)]
+
+
+def is_a(client: str, kind: str) -> bool:
+    """Clients are kinds with numbers."""
+    return client.rstrip("0123456789") == kind
+
+
+def play_all(seeds: Sequence[int], seconds: float, workers: int) -> Iterator[Result]:
     """Each as it ends."""
     context = get_context("forkserver")
     context.set_forkserver_preload(["tests.simulation.scenario"])
@@ -118,6 +130,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--seed", type=int, help="only this one, closely")
+    parser.add_argument("--with", dest="kind", help="only those that have a client of this kind")
+    parser.add_argument("--cpu", type=Path, help="a file for the seconds of CPU of each seed")
     parser.add_argument("--play", choices=sorted(PLAYS), help="a history that is written out, in place of storms")
     parser.add_argument("--seconds", type=float, default=60, help="of simulated time, with faults")
     parser.add_argument("--until-found", action="store_true", help="end with the first seed that fails")
@@ -132,17 +146,25 @@ def main(arguments: list[str]) -> int:
         return look_closely(options.seed, options.seconds, options.traces, shrinks=options.shrink)
     if options.play is not None:
         return play_by_name(options.play, options.seeds)
+    return _play_many(options)
+
+
+def _play_many(options: argparse.Namespace) -> int:
     began, cpu_s, failed = time.monotonic(), 0.0, 0
-    for result in play_all(range(options.first, options.first + options.seeds), options.seconds, options.workers):
+    seeds = with_client(range(options.first, options.first + options.seeds), options.seconds, options.kind)
+    for result in play_all(seeds, options.seconds, options.workers):
         cpu_s += result.cpu_s
+        if options.cpu is not None:
+            with options.cpu.open("a") as file:
+                file.write(f"{result.seed} {result.cpu_s:.2f} {'fails' if result.problems else 'passes'}\n")
         if result.problems:
             failed += 1
             shown = "\n    ".join(problem[:300] for problem in result.problems[:4])
             print(f"seed {result.seed} fails:\n    {shown}", flush=True)
             if options.until_found:
                 return 1
-    each_s = cpu_s / max(options.seeds, 1)
-    print(f"{options.seeds} seeds, {failed} fail; {time.monotonic() - began:.0f} s, {each_s:.2f} s of CPU each")
+    each_s = cpu_s / max(len(seeds), 1)
+    print(f"{len(seeds)} seeds, {failed} fail; {time.monotonic() - began:.0f} s, {each_s:.2f} s of CPU each")
     return int(bool(failed))
 
 

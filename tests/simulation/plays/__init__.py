@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from tests.simulation.plays.full_disk import full_disk
 from tests.simulation.plays.members_vanish import members_vanish
+from tests.simulation.plays.power_cuts import failed_sync, new_segment
 from tests.simulation.plays.resend_after_truncation import resend_after_truncation
+from tests.simulation.plays.slow_flush import slow_flush
 from tests.simulation.world import World
 
 
@@ -22,7 +24,10 @@ class Play(NamedTuple):
 
 
 PLAYS = {
+    "failed-sync": Play(1, failed_sync),
     "full-disk": Play(3, full_disk),
     "members-vanish": Play(1, members_vanish),
+    "new-segment": Play(1, new_segment),
     "resend-after-truncation": Play(3, resend_after_truncation),
+    "slow-flush": Play(3, slow_flush),
 }

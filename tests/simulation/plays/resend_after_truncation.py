@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import trio
 
-from compat_tests.faults.check import check
 from compat_tests.faults.history import History
-from tests.simulation.checks.observer import is_in_sync, replicas
+from tests.simulation.checks.observer import is_in_sync
 from tests.simulation.clients.administrator import Administrator
-from tests.simulation.clients.client import Partition
-from tests.simulation.clients.fetcher import Fetcher
 from tests.simulation.clients.producer import Producer
+from tests.simulation.plays.parts import PLACE, cut, is_ahead, judge, leader_of, links
 from tests.simulation.seams.agenda import until
 from tests.simulation.world import World
 
-PLACE: Partition = ("t", 0)
 PRODUCER = "producer1"
-
-
-def leader_of(world: World) -> int | None:
-    """The broker that leads as far as it knows itself."""
-    return next((key for key, replica in replicas(world, PLACE).items() if replica.leader is not None), None)
 
 
 async def resend_after_truncation(world: World) -> None:
@@ -40,14 +32,14 @@ async def resend_after_truncation(world: World) -> None:
     machine = world.machines[first]
     async with trio.open_nursery() as nursery:
         for other in others:
-            _cut(world, machine.host, other.host)
+            cut(world, machine.host, other.host)
         nursery.start_soon(producer.produce, PLACE)
-        await until(lambda: _is_ahead(world, first))
+        await until(lambda: is_ahead(world, first))
         for other in others:
-            _cut(world, PRODUCER, other.host)
+            cut(world, PRODUCER, other.host)
         machine.kill(power_cut=False)
         await until(lambda: leader_of(world) not in (None, first))
-        world.network.heal([link for other in others for link in _links(machine.host, other.host)])
+        world.network.heal([link for other in others for link in links(machine.host, other.host)])
         await machine.restart()
         await until(lambda: is_in_sync(world))
         assert leader_of(world) != first
@@ -55,31 +47,7 @@ async def resend_after_truncation(world: World) -> None:
             await administrator.elect_preferred()
             await administrator.pause(1)
     world.network.heal()
-    await _judge(world, history)
+    await judge(world, history)
     for client in (administrator, producer):
         client.close()
     await world.stop()
-
-
-def _links(one: str, other: str) -> list[tuple[str, str]]:
-    return [(one, other), (other, one)]
-
-
-def _cut(world: World, one: str, other: str) -> None:
-    for link in _links(one, other):
-        world.network.cut(*link)
-
-
-def _is_ahead(world: World, broker_id: int) -> bool:
-    """Whether it has what is not committed."""
-    replica = replicas(world, PLACE).get(broker_id)
-    return replica is not None and replica.online_log().log_end_offset > replica.high_watermark
-
-
-async def _judge(world: World, history: History) -> None:
-    for committed in (False, True):
-        reader = Fetcher(world, f"last-{committed}", [PLACE], committed=committed)
-        (history.committed if committed else history.log)[PLACE] = await reader.read_all(PLACE)
-        reader.close()
-    for problem in check(history):
-        world.problem(str(problem))
