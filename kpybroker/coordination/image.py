@@ -16,11 +16,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, Protocol
 
 from kpybroker.core import tree as t
-from kpybroker.core.topic_partition import shared
+from kpybroker.core.topic_partition import KEPT_MAX, shared
 from kpybroker.core.tree import Acl, Stat, WatchType, parent_path
 
 SHARED_BYTES_MAX: Final = 128
@@ -68,16 +69,20 @@ class Node:
 
     def add_child(self, name: str) -> None:
         """A node of this name is in this one."""
+        name = sys.intern(name)  # each topic has the partitions "0", "1" and so on
         if isinstance(self.children, dict):
             self.children[name] = None
         else:
-            self.children = {sys.intern(name): None}
+            self.children = {**self.children, name: None} if self.children else _only(name)
 
     def remove_child(self, name: str) -> None:
         """It is not any more. Raises KeyError where there is none of this name."""
-        if not isinstance(self.children, dict):
+        if isinstance(self.children, dict):
+            del self.children[name]
+        elif name in self.children:
+            self.children = NO_CHILDREN
+        else:
             raise KeyError(name)
-        del self.children[name]
 
     def stat(self) -> Stat:
         """The node's Stat, as ZooKeeper returns it."""
@@ -95,6 +100,12 @@ class Node:
             len(self.children),
             self.pzxid,
         )
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _only(name: str) -> Mapping[str, None]:
+    """The children of a node that has just this one: the nodes of all partitions have one called `state`."""
+    return MappingProxyType({name: None})
 
 
 def _kept(data: bytes | None) -> bytes | None:

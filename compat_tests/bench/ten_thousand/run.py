@@ -1,11 +1,14 @@
 """`make bench-ten-thousand`: what a broker does with ten thousand of everything, next to Kafka, and how that grows.
 
-    python -m compat_tests.bench.ten_thousand.run [--quick] [--only WORDS] [--ours] [--sizes 100,1000]
+    python -m compat_tests.bench.ten_thousand.run [--quick] [--only WORDS,WORDS] [--ours] [--sizes 100,1000]
 
 Scenes: partitions of one broker, topics made and deleted, groups of both protocols, transactional ids, ACLs,
 connections with and without TLS, and partitions of three brokers whose controller is killed. Each is measured at three
 sizes, on a fresh broker each time, Kafka first and then ours, with a core for the broker and another for the client.
 Limits are those of the design, for the largest size. Exits with 1 when one is missed.
+
+Each scene is kept when it is finished (`kept`), if the machine was quiet. So `--only partitions,ACLs` measures some of
+them today and others tomorrow: the page has all that were. A word that is no scene's name is part of some.
 
 Memory of one is what the broker holds more of when it has come to rest again, divided by how many there are; Java's is
 that of a heap which the collector has not emptied.
@@ -23,14 +26,12 @@ from typing import NamedTuple
 from compat_tests.bench.load import page_cache
 from compat_tests.bench.measuring import command
 from compat_tests.bench.measuring.brokers import KIND_NAMES, Cores, scratch_directory
-from compat_tests.bench.measuring.report import MISSED, Conditions, Part, Table, number
+from compat_tests.bench.measuring.report import MISSED, Part, Table, markdown, number
 from compat_tests.bench.ten_thousand import connections, coordinators, failover, partitions
-from compat_tests.bench.ten_thousand.scene import KAFKA, OURS, Figures, Place, Scene
+from compat_tests.bench.ten_thousand.kept import Found, Kept, keep, kept
+from compat_tests.bench.ten_thousand.scene import KAFKA, OURS, Place, Scene
 
 EXPLANATION = "One broker at a time, each scene on a new one; one round. Limits are for the largest size."
-
-Found = dict[tuple[str, int], Figures]
-"""By kind and size."""
 
 
 def every_scene(quick: bool) -> list[Scene]:
@@ -42,20 +43,30 @@ def main() -> int:
     parser.add_argument("--ours", action="store_true", help="without Kafka; writes no page")
     parser.add_argument("--sizes", metavar="LIST", help="other numbers, such as 100,1000; writes no page")
     options = parser.parse_args()
-    chosen = [scene for scene in every_scene(options.quick) if options.only in scene.name]
+    chosen = chosen_scenes(every_scene(options.quick), options.only.split(","))
     sizes = [int(size) for size in options.sizes.split(",")] if options.sizes else None
     clock, apart, _ = command.prepare()
-    found = []
+    is_kept = not (options.quick or options.no_write or options.ours or sizes)
+    missed = []
     with scratch_directory(options.dir) as scratch:
         page_cache.require_room(scratch, max((scene.room_gb for scene in chosen), default=0))
         frame = Frame(scratch, apart, options.quick, clock)
         for scene in chosen:
             kinds = [kind for kind in scene.kinds if kind == OURS or not options.ours]
-            found.append((scene, measure(scene, sizes or scene.sizes, kinds, frame)))
-    conditions = clock.conditions(1)
-    options.no_write = options.no_write or options.ours or bool(options.sizes)
-    missed = [name for scene, figures in found for name in misses(scene, figures)]
-    return command.finish(options, "bench-ten-thousand", conditions, page(conditions, found), missed)
+            own_clock = command.Clock()
+            found = measure(scene, sizes or scene.sizes, kinds, frame)
+            conditions = own_clock.conditions(1)
+            print(markdown(section(scene, Kept(conditions.sentence(), found))), flush=True)
+            missed += misses(scene, found)
+            if is_kept and conditions.quiet:
+                keep(scene.name, Kept(conditions.sentence(), found))
+    options.no_write, options.only = not is_kept, ""
+    return command.finish(options, "bench-ten-thousand", clock.conditions(1), page(), missed)
+
+
+def chosen_scenes(scenes: Sequence[Scene], words: Sequence[str]) -> list[Scene]:
+    names = {scene.name for scene in scenes}
+    return [scene for scene in scenes if any(word in ({scene.name} if word in names else scene.name) for word in words)]
 
 
 class Frame(NamedTuple):
@@ -90,11 +101,17 @@ def misses(scene: Scene, found: Found) -> list[str]:
     ]
 
 
-def page(conditions: Conditions, found: Sequence[tuple[Scene, Found]]) -> list[Part]:
-    parts: list[Part] = [f"{conditions.sentence()} {EXPLANATION}"]
-    for scene, figures in found:
-        parts += [f"### {scene.name[0].upper()}{scene.name[1:]}", table(scene, figures)]
+def page() -> list[Part]:
+    """All scenes that were measured, now or before."""
+    parts: list[Part] = [EXPLANATION]
+    for scene in every_scene(quick=False):
+        if (measured := kept(scene.name)) is not None:
+            parts += section(scene, measured)
     return parts
+
+
+def section(scene: Scene, measured: Kept) -> list[Part]:
+    return [f"### {scene.name[0].upper()}{scene.name[1:]}", measured.conditions, table(scene, measured.found)]
 
 
 def table(scene: Scene, found: Found) -> Table:

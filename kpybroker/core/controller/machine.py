@@ -32,6 +32,7 @@ from kpybroker.core.controller.effects import (
 )
 from kpybroker.core.controller.events import Event, Signal
 from kpybroker.core.controller.features import procedures as features
+from kpybroker.core.controller.model import ReplicaState
 from kpybroker.core.controller.parts import Parts, refresh_leadership, send_update_metadata
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
@@ -215,8 +216,11 @@ class Controller:
         yield from parts.deletion.init(queued, self._topics_with_offline_replicas() | self._reassigned_topics())
         # Before any LeaderAndIsr, brokers must know which brokers are live.
         yield from send_update_metadata(parts)
-        yield from parts.replicas.startup()
+        offline = yield from parts.replicas.startup()
+        # Elections first, as after the failure of any broker: Kafka's new controller first takes each dead replica out
+        # of each ISR, for seconds, and then writes the same states again with their leaders.
         yield from parts.partitions.startup()
+        yield from parts.replicas.change(offline, ReplicaState.OFFLINE)
         yield info(f"{self._ident} Ready to serve as the new controller with epoch {context.epoch}")
         yield from reassignment.resume_all(parts)
         yield from parts.deletion.try_deletion()

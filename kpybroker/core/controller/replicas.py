@@ -51,8 +51,8 @@ class ReplicaStateMachine:
         self._settings = settings
         self._budget = WorkBudget()
 
-    def startup(self) -> Procedure[None]:
-        """Send live replicas their roles; remove dead ones from their ISRs."""
+    def startup(self) -> Procedure[list[PartitionAndReplica]]:
+        """Send live replicas their roles; the dead ones are returned, and leave their ISRs by `change` to Offline."""
         context = self._context
         online, offline = [], []
         for replica in context.replicas_for_partitions(context.all_partitions()):
@@ -66,7 +66,7 @@ class ReplicaStateMachine:
                 context.replica_states[replica] = ReplicaState.DELETION_INELIGIBLE
                 offline.append(replica)
         yield from self.change(online, ReplicaState.ONLINE)
-        yield from self.change(offline, ReplicaState.OFFLINE)
+        return offline
 
     def change(self, replicas: Sequence[PartitionAndReplica], target: ReplicaState) -> Procedure[None]:
         """Move replicas to `target`; an illegal transition is logged and skipped, a failure is logged."""

@@ -10,10 +10,11 @@ Not here: the checkpoint file (storage/checkpoints), and when it is written (sto
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from kpybroker.core.topic_partition import shared
+from kpybroker.core.topic_partition import KEPT_MAX, shared
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
@@ -42,7 +43,7 @@ class LeaderEpochCache:
     __slots__ = ("_entries", "latest_epoch", "version")
 
     def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
-        self._entries: list[EpochEntry] = []
+        self._entries: tuple[EpochEntry, ...] = ()  # most logs have one, and the same
         self.latest_epoch = UNDEFINED_EPOCH
         self.version = 0
         for entry in entries:
@@ -67,8 +68,9 @@ class LeaderEpochCache:
         """The entry of the oldest known leader epoch; None in an empty cache."""
         return self._entries[0] if self._entries else None
 
-    def _changed(self) -> None:
-        self.latest_epoch = self._entries[-1].epoch if self._entries else UNDEFINED_EPOCH
+    def _set(self, entries: Sequence[EpochEntry]) -> None:
+        self._entries = _alone(*entries[0]) if len(entries) == 1 else tuple(entries)
+        self.latest_epoch = entries[-1].epoch if entries else UNDEFINED_EPOCH
         self.version += 1
 
     def assign(self, epoch: int, start_offset: int) -> bool:
@@ -81,10 +83,10 @@ class LeaderEpochCache:
         entries = self._entries
         if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
             return False
-        while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
-            entries.pop()
-        entries.append(shared(EpochEntry(epoch, start_offset)))
-        self._changed()
+        count = len(entries)
+        while count and (entries[count - 1].epoch >= epoch or entries[count - 1].start_offset >= start_offset):
+            count -= 1
+        self._set((*entries[:count], shared(EpochEntry(epoch, start_offset))))
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
@@ -111,11 +113,11 @@ class LeaderEpochCache:
         count = len(entries)
         if end_offset < 0:
             return False
-        while entries and entries[-1].start_offset >= end_offset:
-            entries.pop()
+        while count and entries[count - 1].start_offset >= end_offset:
+            count -= 1
         if len(entries) == count:
             return False
-        self._changed()
+        self._set(entries[:count])
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
@@ -127,15 +129,19 @@ class LeaderEpochCache:
         first = EpochEntry(entries[keep - 1].epoch, start_offset)
         if keep == 1 and entries[0] == first:
             return False
-        entries[:keep] = [first]
-        self._changed()
+        self._set((first, *entries[keep:]))
         return True
 
     def clear(self) -> None:
         """Remove every entry."""
         if self._entries:
-            self._entries.clear()
-            self._changed()
+            self._set(())
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _alone(epoch: int, start_offset: int) -> tuple[EpochEntry, ...]:
+    """The only entry of a log: of ten thousand logs that begin with the same epoch one object."""
+    return (EpochEntry(epoch, start_offset),)
 
 
 def _epoch_of(entry: EpochEntry) -> int:

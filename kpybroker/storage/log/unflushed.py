@@ -42,7 +42,7 @@ class EpochCheckpoint:
         self._captures = 0
         self._written = 0  # the number of the capture that the file has
         self._seen_version = 0  # of epochs that are those of the last capture
-        self._lock = threading.Lock()
+        self._lock: threading.Lock | None = None  # most logs have nothing to write
 
     @property
     def path(self) -> str:
@@ -59,12 +59,14 @@ class EpochCheckpoint:
         if known is None or is_new:
             self._captured = known = entries
             self._captures += 1
+            self._lock = self._lock or threading.Lock()
         # What begins at the end counts as soon as the log goes on.
         self._seen_version = epochs.version if len(epochs) == len(entries) == len(known) else -1
         return (self._captures, encode_leader_epochs(entries)) if is_new else None
 
     def write(self, files: Files, number: int, data: bytes) -> None:
         """Replace the file, unless it has a later capture already. Safe in a thread. Raises OSError."""
+        assert self._lock is not None, "what is written was captured"
         with self._lock:
             if number > self._written:
                 try:

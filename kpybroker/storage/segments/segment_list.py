@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
+from kpybroker.core.topic_partition import shared
 from kpybroker.storage.segments.segment import LogSegment
 from kpybroker.storage.segments.segment_files import SegmentFiles, SegmentSettings
 
@@ -18,8 +19,9 @@ class LogSegments:
     __slots__ = ("_bases", "_segments", "active")
 
     def __init__(self) -> None:
-        self._bases: list[int] = []
-        self._segments: list[LogSegment] = []  # of these bases
+        # Tuples, since nearly all logs have one segment, with the same base.
+        self._bases: tuple[int, ...] = ()
+        self._segments: tuple[LogSegment, ...] = ()  # of these bases
         self.active: LogSegment = None  # type: ignore[assignment]  # the last one; set by the first `add`
 
     def __len__(self) -> int:
@@ -51,12 +53,11 @@ class LogSegments:
     def add(self, segment: LogSegment) -> None:
         """Add a segment; it replaces one with the same base offset."""
         base = segment.base_offset
-        slot = bisect_left(self._bases, base)
-        if slot < len(self._bases) and self._bases[slot] == base:
-            self._segments[slot] = segment
-        else:
-            self._bases.insert(slot, base)
-            self._segments.insert(slot, segment)
+        bases, segments, slot = self._bases, self._segments, bisect_left(self._bases, base)
+        after = slot + (slot < len(bases) and bases[slot] == base)
+        bases = (*bases[:slot], base, *bases[after:])
+        self._bases = shared(bases) if len(bases) == 1 else bases
+        self._segments = (*segments[:slot], segment, *segments[after:])
         self.active = self._segments[-1]
 
     def remove(self, base_offset: int) -> None:
@@ -64,7 +65,8 @@ class LogSegments:
         slot = bisect_left(self._bases, base_offset)
         if slot == len(self._bases) or self._bases[slot] != base_offset:
             raise KeyError(base_offset)
-        del self._bases[slot], self._segments[slot]
+        self._bases = self._bases[:slot] + self._bases[slot + 1 :]
+        self._segments = self._segments[:slot] + self._segments[slot + 1 :]
         if self._segments:
             self.active = self._segments[-1]
 
@@ -91,7 +93,7 @@ class LogSegments:
         """The segment that holds `start`, and those after it whose base offset is below `end`."""
         first = max(0, bisect_right(self._bases, start) - 1)
         last = len(self._bases) if end is None else bisect_left(self._bases, end)
-        return self._segments[first:last]
+        return list(self._segments[first:last])
 
 
 def open_segment(
