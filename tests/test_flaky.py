@@ -65,7 +65,7 @@ def test_what_failed_in_either_run_is_listed(project: Path, capfd: pytest.Captur
     ], printed
 
 
-def test_more_runs_under_load_are_told_apart(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_each_run_under_load_is_named(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (project / "test_it.py").write_text(
         "from pathlib import Path\nimport os\n"
         "def test_fails_the_second_time():\n"
