@@ -141,7 +141,7 @@ def test_a_form_of_a_connector_with_what_is_wrong(around: str, open_page: OpenPa
 @pytest.mark.wide
 def test_what_was_done_and_the_drawer(address: str, open_page: OpenPage, axe_source: str) -> None:
     page = open_page(f"{address}/change/topic-create?topic=made-and-looked-at&preview=1", **WIDE)
-    page.get_by_role("button", name="Create the topic").click()
+    page.get_by_role("button", name="Create made-and-looked-at").click()
     expect(page.get_by_role("status")).to_contain_text("Done.")
     assert barriers_of(page, axe_source) == []
     page.goto(f"{address}/topics/orders/messages")
