@@ -1,11 +1,11 @@
 """The mutants of the storms in the simulator: which seed is the first that finds each.
 
     python -m tests.simulation.mutants [NAME...] --seeds 200
-    python -m tests.simulation.mutants --page                 # the table of what was found, into the page
+    python -m tests.simulation.mutants --page                 # the table of what was found, once more into the page
 
 A mutant is a patch of `compat_tests/faults/mutants` or of `tests/simulation/patches`, applied to a copy of the package
 that the seeds are run with. The latter are subtler: a storm of real processes would hardly meet them. Each run writes
-what it found into `found.txt`.
+what it found into `found.txt`, and from there into the page.
 """
 
 from __future__ import annotations
@@ -145,6 +145,7 @@ def main(arguments: list[str]) -> int:
             surviving.append(name)
         else:
             write_found(name, found)
+            PAGE.write_text(page())
         print(f"{name}: {found or 'SURVIVES'} ({time.monotonic() - began:.0f} s)", flush=True)
     print(f"{len(surviving)} survive {options.seeds} seeds: {surviving}" if surviving else "all found")
     return int(bool(surviving))

@@ -143,3 +143,22 @@ def test_a_full_disk_refuses_what_is_produced_until_there_is_room() -> None:
         await world.stop()
 
     assert simulate(1, play).problems == []
+
+
+def test_a_broker_that_is_started_while_it_still_stops_is_started_once() -> None:
+    """Seed 6020: the storm ended while a broker was about to stop, and two of them ran on one host."""
+
+    async def play(world: World) -> None:
+        await world.start()
+        machine = world.machines[1]
+        with trio.move_on_after(0):
+            await machine.stop()
+        assert machine.broker is not None
+        await machine.start()
+        assert machine.starts == 2
+        await world.stop()
+        assert machine.broker is None
+
+    ended = simulate(1, play)
+    assert ended.problems == []
+    assert not [line for line in ended.lines if "does not start" in line]

@@ -135,7 +135,7 @@ class Machine:
         self.tree: SimulatedTree | None = None
         self.last_files = self.disk.files
         """What the present process has, or the last one had."""
-        self.is_wanted = False
+        self.is_wanted = self._is_kept = False
         self.starts = 0
         self._serves = trio.Event()
         self._ended = trio.Event()
@@ -146,7 +146,9 @@ class Machine:
         if not self.is_wanted:
             self.is_wanted = True
             self._serves = trio.Event()
-            self.world.nursery.start_soon(self._keep_running)
+            if not self._is_kept:  # else the last one still stops, and another one follows
+                self._is_kept = True
+                self.world.nursery.start_soon(self._keep_running)
         await self._serves.wait()
 
     async def _keep_running(self) -> None:
@@ -160,6 +162,7 @@ class Machine:
                 await trio.sleep(RESTART_S)
             finally:
                 self._ended.set()
+        self._is_kept = False
 
     async def _run(self) -> None:
         world = self.world
