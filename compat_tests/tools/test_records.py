@@ -11,7 +11,7 @@ import pytest
 
 from compat_tests.conftest import MakeTopic
 from compat_tests.support import quick
-from compat_tests.support.services import Broker
+from compat_tests.support.services import INTERNAL_PARTITIONS, Broker
 from compat_tests.support.tools import Result, Tools, run_process
 from compat_tests.support.waiting import eventually
 
@@ -108,12 +108,12 @@ def test_internal_offsets_topic(made: str, tools: Tools, broker: Broker, name: s
 
 
 def offsets_partition(group: str) -> int:
-    """Where the coordinator of `group` keeps it: the absolute String.hashCode over the stock 50 partitions."""
+    """Where the coordinator of `group` keeps it: String.hashCode, absolute, over what test brokers have."""
     hashed = 0
     for character in group:
         hashed = (31 * hashed + ord(character)) & 0xFFFFFFFF
     signed = hashed - (1 << 32) if hashed >> 31 else hashed
-    return abs(signed) % 50
+    return abs(signed) % INTERNAL_PARTITIONS
 
 
 def json_values(text: str) -> list[dict[str, Any]]:

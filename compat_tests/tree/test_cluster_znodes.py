@@ -40,6 +40,13 @@ _ELR = re.compile(r"\tElr: (N/A)?\tLastKnownElr: (N/A)?$")
 _BROKER_CHANGED = re.compile(rb'"brokers/\d"')
 
 
+LED_BY_THE_DEAD = "/brokers/topics/moved/partitions/0/state"
+CONTROLLER_KILLED = ("the controller killed", "who was first in the ISR is last now")
+"""Stages in which a new controller has elected: ours does so before it shrinks ISRs, with one epoch and one write less
+(docs/reference/guarantees.md).
+"""
+
+
 class Moment(NamedTuple):
     """What there is to see at one stage of the scenario."""
 
@@ -206,6 +213,9 @@ def test_tree_and_descriptions_are_kafkas_at_every_stage(
     reference = recorded_with("kafka", launcher, tmp_path / "reference")
     compared = recorded_with(request.config.getoption("--broker"), launcher, tmp_path / "compared")
     assert len(reference) == 11
+    if request.config.getoption("--broker") != "kafka":
+        for stage in CONTROLLER_KILLED:
+            compared[stage].tree[LED_BY_THE_DEAD] = _with_an_epoch_more(compared[stage].tree[LED_BY_THE_DEAD])
     found = []
     for stage, moment in reference.items():
         found += [f"{stage}: {difference}" for difference in differences(moment.tree, compared[stage].tree)]
@@ -213,3 +223,10 @@ def test_tree_and_descriptions_are_kafkas_at_every_stage(
             if compared[stage].described[flag] != lines:
                 found.append(f"{stage}: describe {flag}: Kafka {lines}, ours {compared[stage].described[flag]}")
     assert not found, "\n".join(found)
+
+
+def _with_an_epoch_more(znode: Znode) -> Znode:
+    assert znode.data is not None
+    state = json.loads(znode.data)
+    state["leader_epoch"] += 1
+    return znode._replace(data=json.dumps(state, separators=(",", ":")).encode(), version=znode.version + 1)

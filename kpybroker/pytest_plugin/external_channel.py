@@ -121,6 +121,22 @@ class ExternalChannel:
         return sorted(topics[topic].partitions)
 
     def _offsets(self, topic: str, indexes: list[int], which: str) -> dict[int, int | None]:
+        """Asked again while a broker says that it does not lead: its leader is in the metadata before it knows that it
+        is, in KRaft, and moves at any time.
+        """
+        from confluent_kafka import KafkaError, KafkaException
+
+        end = time.monotonic() + WAIT_S
+        while True:
+            try:
+                return self._offsets_now(topic, indexes, which)
+            except KafkaException as error:
+                moves = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+                if error.args[0].code() not in moves or time.monotonic() > end:
+                    raise
+            time.sleep(PAUSE_S)
+
+    def _offsets_now(self, topic: str, indexes: list[int], which: str) -> dict[int, int | None]:
         from confluent_kafka import IsolationLevel, TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
