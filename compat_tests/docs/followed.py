@@ -124,6 +124,12 @@ GUIDES: Final = (
     Page(
         "guides/processes",
         None,
+        {
+            "samples/processes/balance.sh": (
+                "is followed by compat_tests/cluster/placement/test_balance.py::"
+                "test_a_hot_topic_spreads_by_load_and_what_is_idle_stays"
+            ),
+        },
         before=("pip install .",),
         places={"/var/lib/kpybroker": "{home}/kpybroker", "PLAINTEXT://127.0.0.1:9092": "PLAINTEXT://127.0.0.1:{port}"},
     ),
