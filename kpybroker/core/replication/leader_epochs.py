@@ -46,8 +46,11 @@ class LeaderEpochCache:
         self._entries: tuple[EpochEntry, ...] = ()  # most logs have one, and the same
         self.latest_epoch = UNDEFINED_EPOCH
         self.version = 0
+        noted: list[EpochEntry] = []
         for entry in entries:
-            self.assign(entry.epoch, entry.start_offset)
+            _note(noted, entry.epoch, entry.start_offset)
+        if noted:
+            self._set(noted)
         self.version = 0
 
     def __len__(self) -> int:
@@ -78,15 +81,11 @@ class LeaderEpochCache:
 
         Entries that contradict the new one (same or later epoch, same or later offset) are removed.
         """
-        if epoch < 0 or start_offset < 0:
-            raise ValueError(f"Received invalid partition leader epoch entry ({epoch}, {start_offset})")
-        entries = self._entries
-        if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
+        if self._entries and epoch == self.latest_epoch and start_offset >= self._entries[-1].start_offset:
             return False
-        count = len(entries)
-        while count and (entries[count - 1].epoch >= epoch or entries[count - 1].start_offset >= start_offset):
-            count -= 1
-        self._set((*entries[:count], shared(EpochEntry(epoch, start_offset))))
+        noted = list(self._entries)
+        _note(noted, epoch, start_offset)
+        self._set(noted)
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
@@ -136,6 +135,17 @@ class LeaderEpochCache:
         """Remove every entry."""
         if self._entries:
             self._set(())
+
+
+def _note(entries: list[EpochEntry], epoch: int, start_offset: int) -> None:
+    """`LeaderEpochCache.assign`, in a list. Raises ValueError."""
+    if epoch < 0 or start_offset < 0:
+        raise ValueError(f"Received invalid partition leader epoch entry ({epoch}, {start_offset})")
+    if entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset:
+        return
+    while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
+        entries.pop()
+    entries.append(shared(EpochEntry(epoch, start_offset)))
 
 
 @lru_cache(maxsize=KEPT_MAX)

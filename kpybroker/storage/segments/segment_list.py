@@ -19,9 +19,10 @@ class LogSegments:
     __slots__ = ("_bases", "_segments", "active")
 
     def __init__(self) -> None:
-        # Tuples, since nearly all logs have one segment, with the same base.
-        self._bases: tuple[int, ...] = ()
-        self._segments: tuple[LogSegment, ...] = ()  # of these bases
+        # Nearly all logs have one segment, with the same base: tuples are smaller. A log that had two has lists, and
+        # each of thousands is added without a copy of the others.
+        self._bases: tuple[int, ...] | list[int] = ()
+        self._segments: tuple[LogSegment, ...] | list[LogSegment] = ()  # of these bases
         self.active: LogSegment = None  # type: ignore[assignment]  # the last one; set by the first `add`
 
     def __len__(self) -> int:
@@ -53,20 +54,30 @@ class LogSegments:
     def add(self, segment: LogSegment) -> None:
         """Add a segment; it replaces one with the same base offset."""
         base = segment.base_offset
-        bases, segments, slot = self._bases, self._segments, bisect_left(self._bases, base)
-        after = slot + (slot < len(bases) and bases[slot] == base)
-        bases = (*bases[:slot], base, *bases[after:])
-        self._bases = shared(bases) if len(bases) == 1 else bases
-        self._segments = (*segments[:slot], segment, *segments[after:])
+        if not self._bases or self._bases == (base,):
+            self._bases, self._segments = shared((base,)), (segment,)
+        else:
+            bases, segments = self._lists()
+            slot = bisect_left(bases, base)
+            if slot < len(bases) and bases[slot] == base:
+                segments[slot] = segment
+            else:
+                bases.insert(slot, base)
+                segments.insert(slot, segment)
         self.active = self._segments[-1]
+
+    def _lists(self) -> tuple[list[int], list[LogSegment]]:
+        if isinstance(self._bases, tuple) or isinstance(self._segments, tuple):
+            self._bases, self._segments = list(self._bases), list(self._segments)
+        return self._bases, self._segments
 
     def remove(self, base_offset: int) -> None:
         """Take a segment out of the map. Raises KeyError."""
         slot = bisect_left(self._bases, base_offset)
         if slot == len(self._bases) or self._bases[slot] != base_offset:
             raise KeyError(base_offset)
-        self._bases = self._bases[:slot] + self._bases[slot + 1 :]
-        self._segments = self._segments[:slot] + self._segments[slot + 1 :]
+        bases, segments = self._lists()
+        del bases[slot], segments[slot]
         if self._segments:
             self.active = self._segments[-1]
 

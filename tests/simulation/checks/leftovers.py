@@ -7,7 +7,7 @@ A member that has vanished is gone when its session is over, so `leftovers` is a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kpybroker.broker.app import Broker
 from kpybroker.core.timer_heap import HasDeadline, TimerHeap
@@ -79,7 +79,7 @@ def _of_groups(broker: Broker) -> Iterator[str]:
         for share in machine.shares.groups.values():
             if share.members:
                 yield f"members of {share.group_id}: {[*share.members]}"
-        heaps = [getattr(machine, "_timers")._heap, *getattr(machine, "_modern")._heaps]  # noqa: B009
+        heaps: list[TimerHeap[Any]] = [machine._timers._heap, *machine._modern._heaps]
         for timers in heaps:
             if found := _that_count(timers):
                 yield f"timers of groups: {found}"
@@ -94,7 +94,7 @@ def _of_shares(broker: Broker) -> Iterator[str]:
     for led in shares.led:
         if led.waiting or led.writes or led.is_writing:
             yield f"{len(led.waiting)} waits for and {len(led.writes)} writes of {led.key}"
-    if found := _that_count(getattr(shares, "_timers")):  # noqa: B009
+    if found := _that_count(shares._timers):
         yield f"timers of share partitions: {found}"
 
 
@@ -117,6 +117,6 @@ def _that_count(timers: TimerHeap[T]) -> list[T]:
 def _of_connections(machine: Machine, hosts: set[str]) -> Iterator[str]:
     """Those of others than brokers."""
     assert machine.broker is not None
-    for connection in getattr(machine.broker.server, "_connections").values():  # noqa: B009
+    for connection in machine.broker.server._connections.values():
         if connection.client_host not in hosts:
             yield f"a connection of {connection.client_host} to {machine.host}"
