@@ -25,6 +25,7 @@ from kpybroker.wire.headers import RequestHeader, encode_request_header, parse_r
 from kpybroker.wire.messages.fetch import FetchRequest
 from kpybroker.wire.messages.metadata import MetadataRequest
 from kpybroker.wire.messages.produce import ProduceRequest
+from kpybroker.wire.records.append_rules import CHECKED_RECORDS_MIN
 from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD, parse_header, set_max_timestamp
 from kpybroker.wire.records.builder import build_batch, varint
 from kpybroker.wire.records.legacy import encode_message
@@ -266,7 +267,7 @@ def tiny_records(count: int) -> bytes:
 
 def many_old_messages(address: Address) -> None:
     message = bytes(encode_message(0, 1, 0, 1_700_000_000_000, b"k", None))
-    for count in (100_000, 500_000):
+    for count in (CHECKED_RECORDS_MIN, 500_000):
         with Raw(address) as raw:
             raw.send(produce("opaque", message * count, 2))
             raw.response(ApiKey.PRODUCE, 2)

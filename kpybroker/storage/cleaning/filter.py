@@ -221,9 +221,9 @@ class Filter:
     def _clean_legacy(self, data: bytes, position: int, header: BatchHeader) -> KeptBatch | None:
         """A message, or a wrapper whose messages get its magic if they have another one (KAFKA-4298)."""
         if header.is_compressed:
-            messages = read_wrapper(data, header, position, max_bytes=RECORDS_MAX_BYTES)
+            messages = list(read_wrapper(data, header, position, max_bytes=RECORDS_MAX_BYTES))
             records = [message.record for message in messages]
-            is_sound = all(message.header.magic == header.magic for message in messages)
+            is_sound = all(message.magic == header.magic for message in messages)
         else:
             records, is_sound = list(iter_records(data, header, position)), True
         kept = []

@@ -244,6 +244,33 @@ def iter_batches(buffer: Buffer, position: int = 0, *, strict: bool = False) -> 
         raise corrupt(f"{end - position} bytes after the last whole record batch")
 
 
+def has_more_batches_than(buffer: Buffer, count: int) -> bool:
+    """Whether more than `count` batches or messages follow one another, seen by their lengths without a header each."""
+    position, end = 0, len(buffer)
+    if end <= count * (LOG_OVERHEAD + LEGACY_OVERHEAD_V0):
+        return False
+    for _ in range(count + 1):
+        if end - position < HEADER_SIZE_UP_TO_MAGIC:
+            return False
+        length = _INT32.unpack_from(buffer, position + 8)[0]
+        position += length + LOG_OVERHEAD
+        if length < LEGACY_OVERHEAD_V0 or position > end:
+            return False
+    return True
+
+
+def take_batches(headers: list[BatchHeader]) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of batches that fill their buffer from its start. Empties the list on the way: a hundred
+    thousand headers need not live as long as the records that are made from them.
+    """
+    position = 0
+    headers.reverse()
+    while headers:
+        header = headers.pop()
+        yield position, header
+        position += header.size
+
+
 def computed_crc(buffer: Buffer, position: int, header: BatchHeader) -> int:
     """The checksum of the batch's bytes: CRC-32C for magic 2, CRC-32 below."""
     view = memoryview(buffer)

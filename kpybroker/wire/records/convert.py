@@ -9,7 +9,7 @@ Deliberate difference: the result ends at a batch boundary, where Kafka may cut 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kpybroker.wire.compression import Codec
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -113,25 +113,19 @@ def _down_convert_batch(
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from None
 
 
-def rebuild(records: Sequence[CopiedRecord], to_magic: int, base_offset: int, fields: BatchFields) -> bytearray:
-    """Records of one append as the log stores them, at consecutive offsets from `base_offset`.
+def rebuild(records: Sequence[CopiedRecord], to_magic: int, fields: BatchFields) -> bytearray:
+    """Records of one append as the log stores them, at their offsets.
 
     One magic 2 batch with `fields`, or a message set of magic 0 or 1, which has no producer or epoch. Up-conversion of
     old produce requests and recompression are the same thing (LogValidator.buildRecordsAndAssignOffsets).
     """
-    placed = list(_renumbered(records, base_offset))
     if to_magic == 2:
-        return build_batch_of(placed, fields)
+        return build_batch_of(records, fields)
     return build_message_set(
-        placed,
+        records,
         to_magic,
         codec=fields.codec,
         level=fields.level,
         timestamp_type=fields.timestamp_type,
         log_append_time=fields.log_append_time,
     )
-
-
-def _renumbered(records: Sequence[CopiedRecord], base_offset: int) -> Iterator[CopiedRecord]:
-    for offset, (_, timestamp, key, value, headers) in enumerate(records, base_offset):
-        yield CopiedRecord(offset, timestamp, key, value, headers)

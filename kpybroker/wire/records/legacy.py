@@ -14,7 +14,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, compress, decompress
@@ -28,7 +27,9 @@ from kpybroker.wire.records.batch import (
     TimestampType,
     computed_crc,
     corrupt,
+    has_more_batches_than,
     parse_header,
+    take_batches,
 )
 from kpybroker.wire.records.default_record import DEFAULT_MAX_BYTES, CopiedRecord, Record, invalid
 
@@ -40,9 +41,9 @@ _KEY_OFFSET = {0: 18, 1: 26}  # of the key's length, from the start of the messa
 
 
 class InnerMessage(NamedTuple):
-    """A message with the header it had in its set, and its record with absolute offset and resolved timestamp."""
+    """The magic that a message has in its set, and its record with absolute offset and resolved timestamp."""
 
-    header: BatchHeader
+    magic: int
     record: Record
 
 
@@ -65,11 +66,12 @@ def read_wrapper(
     max_bytes: int = DEFAULT_MAX_BYTES,
     check_crc: bool = False,
     max_records: int | None = None,
-) -> list[InnerMessage]:
+) -> Iterator[InnerMessage]:
     """The messages within a compressed wrapper (AbstractLegacyRecordBatch.DeepRecordsIterator).
 
     A cut-off last inner message is left out, as Kafka does. With `check_crc` a wrong inner CRC raises CORRUPT_MESSAGE.
-    More than `max_records` messages are MESSAGE_TOO_LARGE.
+    More than `max_records` messages are MESSAGE_TOO_LARGE. What is wrong with the wrapper is raised at once, what is
+    wrong with a message when it is reached.
     """
     if header.codec is Codec.ZSTD:
         raise invalid(f"Invalid wrapper compression type zstd with magic {header.magic}")
@@ -77,27 +79,31 @@ def read_wrapper(
     if content is None:
         raise invalid(f"Found invalid compressed record set with null value (magic = {header.magic})")
     inner_set = decompress(header.codec, content, max_bytes, header.magic)
-    placed = list(islice(_iter_messages(inner_set), None if max_records is None else max_records + 1))
-    if max_records is not None and len(placed) > max_records:
+    if max_records is not None and has_more_batches_than(inner_set, max_records):
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"More than {max_records} messages in a compressed one")
-    if not placed:
+    headers = list(_iter_messages(inner_set))
+    if not headers:
         raise invalid("Found invalid compressed record set with no inner records")
-    base_offset = _inner_base_offset(header, placed[-1][1].base_offset)
-    messages: list[InnerMessage] = []
-    for inner_position, inner in placed:
+    base_offset = _inner_base_offset(header, headers[-1].base_offset)
+    return _read_messages(inner_set, headers, header, base_offset, check_crc)
+
+
+def _read_messages(
+    inner_set: Buffer, headers: list[BatchHeader], wrapper: BatchHeader, base_offset: int, check_crc: bool
+) -> Iterator[InnerMessage]:
+    for position, inner in take_batches(headers):
         if inner.is_compressed:
             raise invalid("Inner messages must not be compressed")
-        if check_crc and computed_crc(inner_set, inner_position, inner) != inner.crc:
+        if check_crc and computed_crc(inner_set, position, inner) != inner.crc:
             raise corrupt(f"Inner message at offset {inner.base_offset} is corrupt (stored crc = {inner.crc})")
         timestamp = inner.max_timestamp
-        if inner.magic == 1 and header.timestamp_type is TimestampType.LOG_APPEND_TIME:
-            timestamp = header.max_timestamp
-        offset = base_offset + inner.base_offset
-        messages.append(InnerMessage(inner, _read_message(inner_set, inner_position, inner, offset, timestamp)))
-    return messages
+        if inner.magic == 1 and wrapper.timestamp_type is TimestampType.LOG_APPEND_TIME:
+            timestamp = wrapper.max_timestamp
+        record = _read_message(inner_set, position, inner, base_offset + inner.base_offset, timestamp)
+        yield InnerMessage(inner.magic, record)
 
 
-def _iter_messages(inner_set: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+def _iter_messages(inner_set: Buffer) -> Iterator[BatchHeader]:
     position, end = 0, len(inner_set)
     while end - position >= LOG_OVERHEAD:
         (size,) = _INT32.unpack_from(inner_set, position + 8)
@@ -108,7 +114,7 @@ def _iter_messages(inner_set: Buffer) -> Iterator[tuple[int, BatchHeader]]:
         header = parse_header(inner_set, position)
         if header.magic > 1:
             raise invalid(f"Message of magic {header.magic} within a compressed message")
-        yield position, header
+        yield header
         position += header.size
 
 

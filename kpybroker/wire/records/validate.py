@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from itertools import islice
 from typing import NamedTuple
 
 from kpybroker.wire.compression import Codec, UndecodableError, has_linked_lz4_blocks
@@ -37,9 +36,11 @@ from kpybroker.wire.records.batch import (
     V2_HEADER,
     BatchHeader,
     TimestampType,
+    has_more_batches_than,
     iter_batches,
     set_max_timestamp,
     stamp,
+    take_batches,
     verify_crc,
 )
 from kpybroker.wire.records.builder import BatchFields, varint
@@ -145,26 +146,29 @@ def validate_and_assign(
     """Check `records` and assign offsets from `call.base_offset`. Raises KafkaError, in particular
     RecordValidationError. `request_version` (of Produce) adds the rules of versions 3 and 7.
     """
-    placed = list(islice(iter_batches(records), rules.max_checked_records + 1))
-    _check_count(len(placed), rules)
+    if has_more_batches_than(records, rules.max_checked_records):
+        raise _too_many_records(rules)
+    headers = [header for _, header in iter_batches(records)]
     if request_version is not None and request_version >= 3:
-        _check_produce_request(placed, request_version)
-    for position, header in placed:
+        _check_produce_request(headers, request_version)
+    position = 0
+    for header in headers:
         _check_sound(records, position, header, rules, call)
-    if not placed:
+        position += header.size
+    if not headers:
         return ValidatedRecords(b"", None, UNKNOWN_OFFSET, UNKNOWN_OFFSET, NO_TIMESTAMP, UNKNOWN_OFFSET, 0)
-    first = placed[0][1]
-    source_codec = next((header.codec for _, header in reversed(placed) if header.is_compressed), Codec.NONE)
-    if len(placed) > 1 and (first.magic == 2 or source_codec is not Codec.NONE):
+    first = headers[0]
+    source_codec = next((header.codec for header in reversed(headers) if header.is_compressed), Codec.NONE)
+    if len(headers) > 1 and (first.magic == 2 or source_codec is not Codec.NONE):
         raise invalid(f"Compressed outer record has more than one batch in topic partition {call.partition}")
-    for _, header in placed:
+    for header in headers:
         _check_batch(first, header, rules, call)
     codec = source_codec if rules.codec is None else rules.codec
     if codec is not source_codec and source_codec is Codec.NONE and first.is_control:
         codec = Codec.NONE
     if first.magic == rules.to_magic == 2 and codec is source_codec:
         return _validate_in_place(memoryview(records)[: first.size], first, codec, rules, call)
-    return _validate_and_rebuild(records, placed, codec, rules, call)
+    return _validate_and_rebuild(records, headers, codec, rules, call)
 
 
 # --- batches
@@ -177,15 +181,15 @@ def _zstd_needs_version_7(request_version: int) -> KafkaError:
     )
 
 
-def _check_produce_request(placed: list[tuple[int, BatchHeader]], request_version: int) -> None:
+def _check_produce_request(headers: list[BatchHeader], request_version: int) -> None:
     """ProduceRequest.validateRecords: from version 3 on, exactly one batch, of magic 2."""
     rule = f"Produce requests with version {request_version} are only allowed to contain"
-    if not placed:
+    if not headers:
         raise RequestRecordsError(
             ErrorCode.INVALID_RECORD,
             f"Produce requests with version {request_version} must have at least one record batch per partition",
         )
-    first = placed[0][1]
+    first = headers[0]
     if first.magic != 2:
         raise RequestRecordsError(ErrorCode.INVALID_RECORD, f"{rule} record batches with magic version 2")
     codec_id = first.attributes & CODEC_MASK
@@ -194,7 +198,7 @@ def _check_produce_request(placed: list[tuple[int, BatchHeader]], request_versio
     if request_version < 7 and codec_id == Codec.ZSTD:
         error = _zstd_needs_version_7(request_version)
         raise RequestRecordsError(error.code, error.message)
-    if len(placed) > 1:
+    if len(headers) > 1:
         raise RequestRecordsError(ErrorCode.INVALID_RECORD, f"{rule} exactly one record batch per partition")
 
 
@@ -265,10 +269,9 @@ def _client_batch_problem(header: BatchHeader) -> str | None:
 # --- records
 
 
-def _check_count(count: int, rules: AppendRules) -> None:
-    if count > rules.max_checked_records:
-        message = f"More than {rules.max_checked_records} records in a batch that must be validated one by one"
-        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
+def _too_many_records(rules: AppendRules) -> KafkaError:
+    message = f"More than {rules.max_checked_records} records in a batch that must be validated one by one"
+    return KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
 
 
 # --- in place
@@ -295,7 +298,7 @@ def _validate_in_place(
         index += 1
     errors.finish()
     if codec is not Codec.NONE and not is_dense:
-        return _validate_and_rebuild(records, [(0, header)], codec, rules, call)
+        return _validate_and_rebuild(records, [header], codec, rules, call)
     return _assign_in_place(records, header, max_timestamp, index, rules, call)
 
 
@@ -340,7 +343,8 @@ def _section(records: Buffer, header: BatchHeader, rules: AppendRules, position:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
     if not can_hold(section, header.records_count):
         raise invalid(f"{len(section)} bytes do not hold {header.records_count} records")
-    _check_count(header.records_count, rules)
+    if header.records_count > rules.max_checked_records:
+        raise _too_many_records(rules)
     return section
 
 
@@ -349,22 +353,22 @@ def _section(records: Buffer, header: BatchHeader, rules: AppendRules, position:
 
 def _validate_and_rebuild(
     records: Buffer,
-    placed: list[tuple[int, BatchHeader]],
+    headers: list[BatchHeader],
     codec: Codec,
     rules: AppendRules,
     call: AppendContext,
 ) -> ValidatedRecords:
     """Conversion and recompression: check every record, then build one new batch (or message set) of them all."""
+    source = headers[0]
     kept: list[CopiedRecord] = []
-    for position, header in placed:
+    for position, header in take_batches(headers):
         errors = RecordErrors(header, rules, call.now_ms, call.partition)
         for index, record in enumerate(_checked_records(records, position, header, rules, errors)):
             errors.check(index, record.offset, record.timestamp, record.key is not None)
-            kept.append(record)
+            kept.append(CopiedRecord(call.base_offset + len(kept), *record[1:]))
         errors.finish()
-    _check_buildable(kept, placed[0][1])
+    _check_buildable(kept, source)
     log_append = rules.timestamp_type is TimestampType.LOG_APPEND_TIME and rules.to_magic > 0
-    source = placed[0][1]
     fields = BatchFields(
         codec=codec,
         level=rules.level,
@@ -376,7 +380,7 @@ def _validate_and_rebuild(
         is_transactional=source.is_transactional,
         partition_leader_epoch=call.leader_epoch,
     )
-    data = rebuild(kept, rules.to_magic, call.base_offset, fields)
+    data = rebuild(kept, rules.to_magic, fields)
     return _describe_rebuilt(data, len(kept), log_append, rules, call)
 
 
@@ -422,7 +426,7 @@ def _checked_records(
         except UndecodableError as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
         for index, message in enumerate(messages):
-            if message.header.magic != header.magic:
+            if message.magic != header.magic:
                 errors.add(index, f"Record's magic does not match outer magic {header.magic}")
             yield CopiedRecord.of_legacy(message.record)
 

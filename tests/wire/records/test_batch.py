@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +13,13 @@ from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.records.batch import (
     TimestampType,
     computed_crc,
+    has_more_batches_than,
     increment_sequence,
     iter_batches,
     parse_header,
     set_max_timestamp,
     stamp,
+    take_batches,
     verify_crc,
 )
 from kpybroker.wire.records.builder import BatchFields, build_batch_of
@@ -96,6 +100,32 @@ def test_a_truncated_last_batch_ends_the_iteration(cut: int) -> None:
     if cut % size:
         with pytest.raises(KafkaError):
             list(iter_batches(buffer[:cut], strict=True))
+
+
+@given(st.integers(1, 6), st.integers(0, 8), st.integers(0, 30), st.sampled_from((0, 1, 2)))
+def test_more_batches_than_a_count_are_seen_without_their_headers(
+    batches: int, count: int, cut: int, magic: int
+) -> None:
+    one = sample() if magic == 2 else build_message_set([Record(0, -1, None, None)], magic)
+    whole = bytes(one) * batches
+    buffer = whole[: len(whole) - min(cut, len(one))]
+    assert has_more_batches_than(buffer, count) is (len(list(iter_batches(buffer))) > count)
+
+
+@pytest.mark.parametrize("length", [-1, -12, 0, 13, 2**31 - 1])
+def test_batches_are_not_counted_beyond_an_impossible_length(length: int) -> None:
+    one = build_message_set([Record(0, -1, None, None)], 0)
+    odd = bytearray(one)
+    struct.pack_into(">i", odd, 8, length)
+    assert has_more_batches_than(one * 2 + odd * 50, 1)
+    assert not has_more_batches_than(one * 2 + odd * 50, 2)
+
+
+def test_batches_are_taken_with_their_positions_and_the_list_is_empty_then() -> None:
+    buffer = bytes(sample()) + bytes(sample()) + bytes(sample())
+    headers = [header for _, header in iter_batches(buffer)]
+    assert list(take_batches(headers)) == list(iter_batches(buffer))
+    assert not headers
 
 
 def test_iteration_starts_at_the_given_position() -> None:

@@ -103,7 +103,7 @@ def test_decompression_is_bounded() -> None:
 
 @given(records=record_lists(), base_offset=st.integers(0, 2**50), codec=st.sampled_from(list(Codec)))
 @settings(max_examples=40, deadline=None)
-def test_rebuilding_renumbers_and_keeps_the_producer(records: list[Record], base_offset: int, codec: Codec) -> None:
+def test_rebuilding_keeps_the_producer(records: list[Record], base_offset: int, codec: Codec) -> None:
     fields = BatchFields(
         codec=codec,
         producer_id=3,
@@ -117,15 +117,15 @@ def test_rebuilding_renumbers_and_keeps_the_producer(records: list[Record], base
     section = bytes(encoded[RECORD_BATCH_OVERHEAD:])
     copied = [
         CopiedRecord(
-            record.offset,
+            base_offset + index,
             record.timestamp,
             record.key,
             record.value,
             varint(span.header_count) + section[span.headers_start : span.end],
         )
-        for record, span in zip(records, iter_spans(section, header), strict=True)
+        for index, (record, span) in enumerate(zip(records, iter_spans(section, header), strict=True))
     ]
-    batch = rebuild(copied, 2, base_offset, fields)
+    batch = rebuild(copied, 2, fields)
     header = only_header(batch)
     assert (header.codec, header.partition_leader_epoch, header.is_transactional) == (codec, 7, True)
     assert header[9:12] == (3, 4, 5)

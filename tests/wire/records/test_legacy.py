@@ -7,9 +7,9 @@ import zlib
 
 import pytest
 
-from kpybroker.wire.compression import Codec, compress
+from kpybroker.wire.compression import Codec, compress, decompress
 from kpybroker.wire.errors import ErrorCode, KafkaError
-from kpybroker.wire.records.batch import TimestampType, parse_header
+from kpybroker.wire.records.batch import BatchHeader, TimestampType, iter_batches, parse_header
 from kpybroker.wire.records.legacy import build_message_set, encode_message, read_wrapper
 from kpybroker.wire.records.record import Record, iter_records
 from tests.wire.records.samples import LEGACY_CODECS, only_header, plain_records, read_all
@@ -26,13 +26,18 @@ def test_a_message_is_laid_out_as_documented() -> None:
     assert encode_message(5, 0, 0, 77, None, b"v") == expected
 
 
+def stored_offsets(wrapper: bytes | bytearray, header: BatchHeader, value_start: int) -> list[int]:
+    inner = decompress(header.codec, bytes(wrapper[value_start:]), 10_000, header.magic)
+    return [message.base_offset for _, message in iter_batches(inner)]
+
+
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_a_wrapper_has_the_last_offset_and_relative_ones_within(codec: Codec) -> None:
     records = [record._replace(offset=record.offset * 2 + 100) for record in plain_records(4)]
     wrapper = build_message_set(records, 1, codec=codec)
     header = only_header(wrapper)
     assert (header.base_offset, header.last_offset, header.max_timestamp) == (106, 106, 1003)
-    assert [message.header.base_offset for message in read_wrapper(wrapper, header)] == [0, 2, 4, 6]
+    assert stored_offsets(wrapper, header, 34) == [0, 2, 4, 6]
     assert read_all(wrapper) == records
 
 
@@ -41,7 +46,7 @@ def test_magic_0_has_absolute_offsets_within(codec: Codec) -> None:
     records = [record._replace(offset=record.offset + 100, timestamp=-1) for record in plain_records(4)]
     wrapper = build_message_set(records, 0, codec=codec)
     header = only_header(wrapper)
-    assert [message.header.base_offset for message in read_wrapper(wrapper, header)] == [100, 101, 102, 103]
+    assert stored_offsets(wrapper, header, 26) == [100, 101, 102, 103]
     assert read_all(wrapper) == records
 
 
@@ -98,9 +103,9 @@ def test_inner_checksums_are_checked_on_request() -> None:
     damaged[-1] ^= 1
     wrapper = wrap_of(damaged, offset=0)
     header = parse_header(wrapper)
-    assert len(read_wrapper(wrapper, header)) == 1
+    assert len(list(read_wrapper(wrapper, header))) == 1
     with pytest.raises(KafkaError, check=lambda error: error.code is ErrorCode.CORRUPT_MESSAGE):
-        read_wrapper(wrapper, header, check_crc=True)
+        list(read_wrapper(wrapper, header, check_crc=True))
 
 
 @pytest.mark.parametrize(("place", "value"), [(26, 1000), (26, 3), (31, 1000), (31, 0), (26, -1)])
