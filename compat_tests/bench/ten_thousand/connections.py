@@ -6,13 +6,17 @@ import resource
 import socket
 import ssl
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from compat_tests.bench.load.clients import Run
 from compat_tests.bench.load.workloads import RAW_BATCH
-from compat_tests.bench.ten_thousand.scene import Bound, Figures, Place, Scene, resident_kb
+from compat_tests.bench.ten_thousand import tls_alone
+from compat_tests.bench.ten_thousand.scene import OURS, Bound, Figures, Place, Scene, resident_kb
 from compat_tests.support.services import Broker
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.headers import RequestHeader, encode_request_header
@@ -29,7 +33,11 @@ PLAIN_BOUNDS = (
     Bound("memory of one", "KB", most=7.0),
     Bound("16 KB batches with them, to without", "", least=0.9),
 )
-TLS_BOUNDS = (Bound("accepted, a second", "1/s"), Bound("memory of one", "KB", most=20.0))
+TLS_BOUNDS = (
+    Bound("accepted, a second", "1/s"),
+    Bound("memory of one", "KB", most=20.0),
+    Bound("of it the ssl module's alone", "KB"),
+)
 
 
 def scenes(quick: bool) -> list[Scene]:
@@ -57,14 +65,22 @@ def plain(place: Place) -> Figures:
 def encrypted(place: Place) -> Figures:
     place.directory.mkdir(parents=True, exist_ok=True)
     authority = Authority(place.directory / "certificates")
-    _, store = authority.issue("server")
+    pem, store = authority.issue("server")
     with place.broker(ROOM, (port := free_port(), str(store), PASSWORD)) as broker:
         context = ssl.create_default_context(cafile=str(authority.certificate))
         with idle(port, 1, context):
             before_kb = resident_kb(broker)
         with idle(port, place.size, context) as seconds:
             held_kb = resident_kb(broker) - before_kb
-        return {"accepted, a second": place.size / seconds, "memory of one": held_kb / place.size}
+        figures = {"accepted, a second": place.size / seconds, "memory of one": held_kb / place.size}
+        if place.kind == OURS:
+            figures["of it the ssl module's alone"] = _alone_kb(pem, authority.certificate, place.size)
+        return figures
+
+
+def _alone_kb(pem: Path, authority: Path, count: int) -> float:
+    command = (sys.executable, "-m", tls_alone.__name__, str(pem), str(authority), str(count))
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def _rate(broker: Broker, place: Place) -> float:

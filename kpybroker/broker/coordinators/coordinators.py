@@ -168,6 +168,11 @@ class Coordinators:
         """`groups`, if there was a request or a partition for it yet."""
         return self.__dict__.get("groups")
 
+    def on_topic_deleted(self, topic: str) -> None:
+        """Groups lose their offsets in a deleted topic. Where there are none their modules are not loaded for it."""
+        if self.built_groups is not None or self._elected:
+            self.groups.on_topic_deleted(topic)
+
     @property
     def built_share_partitions(self) -> SharePartitions | None:
         """`share_partitions`, if a member has asked for records yet."""

@@ -121,7 +121,7 @@ class FrameReader:
         self._buffers = buffers
         self._scratch = buffers.scratch
         self._frame_bytes_max = frame_bytes_max
-        self._whole: deque[bytearray] = deque()
+        self._whole: deque[bytearray] | None = None  # frames that came together; an empty deque takes 600 bytes
         self._pending = bytearray()  # the frame after those, as far as it has arrived
         self._large: LargeFrame | None = None  # or that
         self._served: LargeFrame | None = None
@@ -259,12 +259,12 @@ class FrameReader:
         scratch, start, end = self._scratch, self._start, self._end
         self._start = end
         if self._pending:
-            self._whole.append(self._take_pending())
+            self._keep(self._take_pending())
         while end - start >= 4:
             (size,) = _SIZE.unpack_from(scratch, start)
             if not 0 <= size <= min(end - start - 4, self._frame_bytes_max):
                 break
-            self._whole.append(bytearray(scratch[start + 4 : start + 4 + size]))
+            self._keep(bytearray(scratch[start + 4 : start + 4 + size]))
             start += 4 + size
         else:
             size = 0
@@ -273,6 +273,11 @@ class FrameReader:
             self._begin_large(size, first)
         else:
             self._pending += scratch[start:end]
+
+    def _keep(self, frame: bytearray) -> None:
+        if self._whole is None:
+            self._whole = deque()
+        self._whole.append(frame)
 
     def _begin_large(self, size: int, first: memoryview) -> None:
         self._large = LargeFrame(size, self._buffers, self._memory)

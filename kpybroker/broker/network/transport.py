@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import socket
+import sys
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -367,4 +368,4 @@ def _descriptors_for_sockets() -> int:
 def _host_and_port(address: tuple[object, ...] | str) -> tuple[str, int]:
     host, port = str(address[0]), address[1]
     assert isinstance(port, int)
-    return host.removeprefix("::ffff:"), port
+    return sys.intern(host.removeprefix("::ffff:")), port  # one text for all connections of a host

@@ -261,7 +261,7 @@ class TestDeletion:
             assert not broker.metadata.contains("t")
             await trio.testing.wait_all_tasks_blocked()
             assert sorted(broker.replicas.deleted) == [("t", 0), ("t", 1)]
-            assert broker.groups.deleted_topics == ["t"]
+            assert broker.coordinators.deleted_topics == ["t"]
             for path in ("/brokers/topics/t", "/config/topics/t", "/admin/delete_topics/t"):
                 assert await broker.tree.exists(path) is None
             assert await create(broker, NewTopic("t", 1, 1)) == ApiError(ErrorCode.NONE)

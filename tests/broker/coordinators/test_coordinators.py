@@ -114,3 +114,15 @@ async def test_another_topic_concerns_no_coordinator(clock: trio.testing.MockClo
         coordinators.on_elected(FakePartition(0, "t"))
         await name_leaders(broker)
         assert coordinators.built_groups is None
+
+
+async def test_a_deleted_topic_builds_groups_only_where_a_partition_of_theirs_is_led(
+    clock: trio.testing.MockClock,
+) -> None:
+    async with fake_broker(leads=False) as broker:
+        coordinators = coordinators_of(broker)
+        coordinators.on_topic_deleted("t")
+        assert coordinators.built_groups is None
+        coordinators.on_elected(broker.partitions[0])
+        coordinators.on_topic_deleted("t")
+        assert led(coordinators) == [0]

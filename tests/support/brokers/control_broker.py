@@ -102,7 +102,7 @@ class ObedientReplicas:
         return StopReplicaResponse(partition_errors=errors)
 
 
-class ForgetfulGroups:
+class ForgetfulCoordinators:
     def __init__(self) -> None:
         self.deleted_topics: list[str] = []
 
@@ -147,7 +147,7 @@ class ControlBroker:
         self.random = random.Random(7)
         self.authorizer: Authorizer = AllowAll()
         self.replicas = ObedientReplicas()
-        self.groups = ForgetfulGroups()
+        self.coordinators = ForgetfulCoordinators()
         self.configs = NoConfigs()
         self.metadata = MetadataCache(self.config)
         self._listeners: list[Callable[[TreeEvent], None]] = []

@@ -68,7 +68,7 @@ async def _update(broker: Broker, request: UpdateMetadataRequest) -> int:
             partition.advance_again()
             await budget.spend()
     for topic in {topic for topic, _ in deleted if not broker.metadata.contains(topic)}:
-        broker.groups.on_topic_deleted(topic)
+        broker.coordinators.on_topic_deleted(topic)
         broker.configs.forget(topic)
     return len(deleted)
 
