@@ -19,11 +19,10 @@ import pytest
 import trio
 import trio.testing
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.serialization import GetData
 
 from kpybroker.coordination import zookeeper as adapter
-from kpybroker.coordination.kazoo_client import ClientOptions, Fired, end_session
+from kpybroker.coordination.kazoo_client import ClientOptions, Fired, _Handler, end_session
 from kpybroker.coordination.tree import CoordinationUnavailable, retry_until_connected
 from kpybroker.coordination.zookeeper import ZooKeeperTree, split_connect
 from kpybroker.core import tree as t
@@ -235,16 +234,16 @@ async def test_a_server_that_swallows_the_first_request_is_asked_again_while_the
     zookeeper_server_shared: ZooKeeperServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As ZooKeeper 3.8 does for a moment when it starts."""
-    select, waits = SequentialThreadingHandler.select, list[float]()
+    wait, waits = _Handler.wait, list[float]()
 
-    def swallowing(self: SequentialThreadingHandler, readers: Any, writers: Any, others: Any, timeout: float) -> Any:
+    def swallowing(self: _Handler, readers: Any, writers: Any, others: Any, timeout: float) -> Any:
         if len(readers) == 1:
             waits.append(timeout)
             if len(waits) == 1:
                 return [], [], []
-        return select(self, readers, writers, others, timeout)
+        return wait(self, readers, writers, others, timeout)
 
-    monkeypatch.setattr(SequentialThreadingHandler, "select", swallowing)
+    monkeypatch.setattr(_Handler, "wait", swallowing)
     async with client(zookeeper_server_shared.address):
         assert len(waits) > 1
         assert max(waits) == SESSION_TIMEOUT_MS / 1000 / 3
