@@ -17,6 +17,7 @@ from compat_tests.support.cluster import Cluster
 from compat_tests.support.records import digest
 from compat_tests.support.security.logins import reach
 from compat_tests.support.services import write_properties
+from compat_tests.support.waiting import eventually
 
 RACK_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LARGE = 10 * 1024 * 1024
@@ -156,8 +157,12 @@ def delete_records(cluster: Cluster, directory: Path, topic: str, offset: int) -
 
 
 def earliest(cluster: Cluster, topic: str) -> int:
-    out = cluster.tools.run("get-offsets", "--topic", topic, "--time", "earliest").out
-    return int(out.strip().rpartition(":")[2])
+    """Asked again while the tool leaves the partition out: the broker that it asks does not know the new leader yet."""
+
+    def offsets() -> str:
+        return cluster.tools.run("get-offsets", "--topic", topic, "--time", "earliest").out.strip()
+
+    return int(eventually(offsets, f"{topic} has a leader for get-offsets").rpartition(":")[2])
 
 
 def test_what_was_deleted_is_gone_from_every_replica(cluster: Cluster, name: str, tmp_path: Path) -> None:
