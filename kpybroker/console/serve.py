@@ -21,6 +21,7 @@ from kpybroker.console.app import make_app
 from kpybroker.console.options import LOOPBACK, ConsoleOptions
 from kpybroker.http.server import Limits
 from kpybroker.http.slow_clients import HEAD_BYTES_MAX, protocol
+from kpybroker.system.processes import one_heap_for_all_threads
 
 logger = logging.getLogger("kpybroker.console")
 
@@ -36,6 +37,7 @@ def serve(options: ConsoleOptions, descriptor: int | None = None, clusters: Sequ
     are those of a console of several, which begins also where some of them are away.
     """
     check(options)
+    one_heap_for_all_threads()
     with bound(options.host, options.port) if descriptor is None else socket.socket(fileno=descriptor) as listener:
         if descriptor is None and not clusters:
             Cluster(options.settings._replace(timeout_s=min(options.settings.timeout_s, START_S_MAX))).metadata()

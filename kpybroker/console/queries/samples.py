@@ -48,6 +48,10 @@ DEFAULT: Final = "15m"
 POINTS_MAX: Final = max(int(one.seconds / one.step_s) for one in RANGES.values())
 
 
+SPARE: Final = 1.25
+"""How many times its range a memory may hold before what is too old is cut off."""
+
+
 class Point(NamedTuple):
     """A value and when it was read, in seconds since 1970; None for a gap."""
 
@@ -69,7 +73,7 @@ class _Ring:
             return
         self.times.append(at)
         self.values.append(value)
-        if len(self.times) > 2 * POINTS_MAX or at - self.times[0] > 2 * self._kept.seconds:
+        if len(self.times) > SPARE * POINTS_MAX or at - self.times[0] > SPARE * self._kept.seconds:
             first = bisect_left(self.times, at - self._kept.seconds)
             del self.times[:first], self.values[:first]
 
