@@ -18,11 +18,9 @@ tests/coordination/test_zookeeper.py checks that it is there.
 from __future__ import annotations
 
 import logging
-import select
 import socket
 import ssl
 import struct
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +37,7 @@ from kazoo.security import ACL, Id
 
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionState, Stat, WatchType
-from kpybroker.system import IS_PORTABLE
+from kpybroker.system.sockets import HAS_POLL, poll
 
 logger = logging.getLogger("kafka.zookeeper.ZooKeeperClient")
 
@@ -107,14 +105,9 @@ class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc
 
     def wait(self, readers: Any, writers: Any, others: Any, timeout: float) -> Any:
         """kazoo's own makes an epoll of its own each time, four times a request: 40 % of the processor time of it."""
-        if sys.platform == "win32" or IS_PORTABLE or (readers and writers):
+        if not HAS_POLL or (readers and writers):
             return super().select(readers, writers, others, timeout)
-        waiting = readers or writers
-        asked = select.poll()
-        for one in waiting:
-            asked.register(one, select.POLLIN if readers else select.POLLOUT)
-        found = {descriptor for descriptor, _ in asked.poll(timeout * 1000)}
-        ready = [one for one in waiting if one.fileno() in found]
+        ready = poll(readers or writers, timeout, for_room=not readers)
         return (ready, [], []) if readers else ([], ready, [])
 
     def create_connection(

@@ -8,7 +8,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from kpybroker.system import IS_PORTABLE, of_the_system
 
@@ -20,6 +20,8 @@ EPOLLOUT: Final[int] = getattr(select, "EPOLLOUT", 4)
 EPOLLERR: Final[int] = getattr(select, "EPOLLERR", 8)
 EPOLLHUP: Final[int] = getattr(select, "EPOLLHUP", 16)
 EPOLLRDHUP: Final[int] = getattr(select, "EPOLLRDHUP", 0x2000)
+POLLIN: Final[int] = getattr(select, "POLLIN", 1)
+POLLOUT: Final[int] = getattr(select, "POLLOUT", 4)
 _POLLRDHUP: Final[int] = of_the_system(select, "POLLRDHUP") or 0
 
 
@@ -49,6 +51,19 @@ def new_epoll() -> Epoll:
     """Only where `HAS_EPOLL`."""
     made: Epoll = getattr(select, "epoll")()  # noqa: B009 (for mypy, which knows that other systems have none)
     return made
+
+
+HAS_POLL: Final = sys.platform != "win32" and not IS_PORTABLE
+
+
+def poll(sockets: Sequence[socket.socket], timeout_s: float, *, for_room: bool = False) -> list[socket.socket]:
+    """Those that have something to read (or room to send into), waited for. Only where `HAS_POLL`."""
+    asked: Any = getattr(select, "poll")()  # noqa: B009 (as above)
+    events = POLLOUT if for_room else POLLIN
+    for one in sockets:
+        asked.register(one, events)
+    found = {descriptor for descriptor, _ in asked.poll(timeout_s * 1000)}
+    return [one for one in sockets if one.fileno() in found]
 
 
 def peer_has_left(sock: socket.socket) -> bool:

@@ -36,6 +36,7 @@ def flags(portable: str) -> dict[str, bool]:
 NAMES = (
     "IS_PORTABLE",
     "HAS_EPOLL",
+    "HAS_POLL",
     "HAS_SENDFILE",
     "HAS_SENDMSG",
     "HAS_POSIX_FILES",
