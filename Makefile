@@ -165,7 +165,7 @@ bench-groups: test-deps  ## how long a hundred members of one group take to sett
 bench-kafka-4: test-deps  ## the lines that README shows, next to Kafka 4.3.1: 16 minutes of a quiet machine
 	$(BIN)/python -m compat_tests.bench.kafka_4 $(BENCH)
 
-bench-share: test-deps  ## records a second of share groups of 1, 4 and 16 members, next to Kafka 4.3.1: 25 minutes of a quiet machine
+bench-share: test-deps  ## records a second of share groups of 1, 4 and 16 members, next to Kafka 4.3.1: 11 minutes of a quiet machine
 	$(BIN)/python -m compat_tests.bench.share $(BENCH)
 
 console-hour: test-deps  ## a console of 10 000 partitions and 1 000 groups: memory, processor time and first paint; MINUTES=60, quiet
