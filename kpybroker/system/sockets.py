@@ -53,12 +53,14 @@ def new_epoll() -> Epoll:
     return made
 
 
-HAS_POLL: Final = sys.platform != "win32" and not IS_PORTABLE
+_new_poll: Final[Callable[[], Any]] = of_the_system(select, "poll")
+HAS_POLL: Final = _new_poll is not None
+"""Not on Windows."""
 
 
 def poll(sockets: Sequence[socket.socket], timeout_s: float, *, for_room: bool = False) -> list[socket.socket]:
     """Those that have something to read (or room to send into), waited for. Only where `HAS_POLL`."""
-    asked: Any = getattr(select, "poll")()  # noqa: B009 (as above)
+    asked = _new_poll()
     events = POLLOUT if for_room else POLLIN
     for one in sockets:
         asked.register(one, events)

@@ -168,11 +168,6 @@ class Coordinators:
         """`groups`, if there was a request or a partition for it yet."""
         return self.__dict__.get("groups")
 
-    def on_topic_deleted(self, topic: str) -> None:
-        """Groups lose their offsets in a deleted topic. Where there are none their modules are not loaded for it."""
-        if self.built_groups is not None or self._elected:
-            self.groups.on_topic_deleted(topic)
-
     @property
     def built_share_partitions(self) -> SharePartitions | None:
         """`share_partitions`, if a member has asked for records yet."""
@@ -198,6 +193,11 @@ class Coordinators:
             self._elected.pop(partition.index, None)
         elif coordinator := self._coordinator_of(partition):
             coordinator.on_resigned(partition.index, partition.leader_epoch)
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Groups lose their offsets in a deleted topic. Where there are none their modules are not loaded for it."""
+        if self.built_groups is not None or self._elected:
+            self.groups.on_topic_deleted(topic)
 
     def _awaits_groups(self, partition: Partition) -> bool:
         return partition.topic == topic_names.GROUP_METADATA_TOPIC_NAME and self.built_groups is None

@@ -46,8 +46,6 @@ class Range(NamedTuple):
 RANGES: Final = {"15m": Range(15 * 60, 2.0), "1h": Range(60 * 60, 15.0), "6h": Range(6 * 60 * 60, 60.0)}
 DEFAULT: Final = "15m"
 POINTS_MAX: Final = max(int(one.seconds / one.step_s) for one in RANGES.values())
-
-
 SPARE: Final = 1.25
 """How many times its range a memory may hold before what is too old is cut off."""
 

@@ -358,7 +358,10 @@ def _validate_and_rebuild(
     rules: AppendRules,
     call: AppendContext,
 ) -> ValidatedRecords:
-    """Conversion and recompression: check every record, then build one new batch (or message set) of them all."""
+    """Conversion and recompression: check every record, then build one new batch (or message set) of them all.
+
+    Empties `headers`.
+    """
     source = headers[0]
     kept: list[CopiedRecord] = []
     for position, header in take_batches(headers):
