@@ -19,16 +19,24 @@ SECRET = 0xB3415C00
 def end_session(zookeeper: str, path: str, connect_s: float = CONNECT_S) -> None:
     """End the session that has made the ephemeral node at `path`, by taking it over and closing it.
 
-    `zookeeper` is host:port/chroot. If there is no such node, nothing is done. Raises KazooTimeoutError.
+    `zookeeper` is host:port/chroot. If there is no such node, nothing is done. Its former client takes it back as soon
+    as it has lost it, sometimes before it is closed: then it is taken over again. Raises KazooTimeoutError.
     """
     with _client(zookeeper, connect_s) as client:
-        try:
-            _, stat = client.get(path)
-        except NoNodeError:
-            return
+        owner = _owner(client, path)
+        while owner is not None and _owner(client, path) == owner:
+            with _client(zookeeper, connect_s, (owner, session_password(owner))):
+                pass
+
+
+def _owner(client: KazooClient, path: str) -> int | None:
+    """The session that has made the node; None: there is no node."""
+    try:
+        _, stat = client.get(path)
+    except NoNodeError:
+        return None
     owner: int = stat.ephemeralOwner
-    with _client(zookeeper, connect_s, (owner, session_password(owner))):
-        pass
+    return owner
 
 
 @contextmanager
