@@ -10,7 +10,7 @@ import pytest
 from compat_tests.deps import ROOT
 from compat_tests.faults.mutate import Mutant, build, mutants
 from tests.simulation import mutants as hunting
-from tests.simulation.mutants import NEEDS, PAGE, PATCHES, all_mutants, page, read_found, write_found
+from tests.simulation.mutants import NEEDS, PAGE, PATCHES, PLAYED, all_mutants, page, read_found, write_found
 from tests.simulation.plays import PLAYS
 from tests.simulation.run import is_a, with_client
 from tests.simulation.storm import draw
@@ -42,6 +42,12 @@ def test_a_mutant_of_a_play_names_one_that_is_there() -> None:
     for mutant in mutants(PATCHES):
         assert mutant.faults[0] == "simulated"
         assert PLAYS.keys() >= set(mutant.faults[1:])
+    assert PLAYS.keys() >= set(PLAYED.values())
+    assert {mutant.name for mutant in mutants()} >= PLAYED.keys()
+
+
+def test_all_are_found() -> None:
+    assert read_found().keys() == {mutant.name for mutant in all_mutants()}
 
 
 def test_what_was_found_takes_the_place_of_what_was_found_before(

@@ -41,7 +41,17 @@ class Administrator(Client):
     """One thing at a time, and each until it is done."""
 
     async def create_topic(self, name: str, partitions: int, replicas: int, **configs: str) -> None:
-        wanted = creatable(name, partitions, replicas, configs)
+        await self._create_topic(creatable(name, partitions, replicas, configs))
+
+    async def create_at(self, name: str, brokers: Sequence[int], **configs: str) -> None:
+        """With one partition, at these brokers in this order."""
+        wanted = creatable(name, -1, -1, configs)
+        wanted.assignments = [
+            CreateTopicsRequest.CreatableReplicaAssignment(partition_index=0, broker_ids=list(brokers))
+        ]
+        await self._create_topic(wanted)
+
+    async def _create_topic(self, wanted: CreateTopicsRequest.CreatableTopic) -> None:
         while True:
             try:
                 response = await self.ask(
@@ -49,7 +59,17 @@ class Administrator(Client):
                 )
                 if response.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                     return
-                self.note(f"{name} is not created: {ErrorCode(response.topics[0].error_code).name}")
+                self.note(f"{wanted.name} is not created: {ErrorCode(response.topics[0].error_code).name}")
+            except Lost:
+                pass
+            await self.pause()
+
+    async def delete_topic(self, name: str) -> None:
+        while True:
+            try:
+                request = DeleteTopicsRequest(topic_names=[name], timeout_ms=5000)
+                if (await self.ask(self.any_broker(), request, 5, TIMEOUT_S)).responses[0].error_code == ErrorCode.NONE:
+                    return
             except Lost:
                 pass
             await self.pause()
