@@ -163,7 +163,15 @@ class Cluster:
         eventually(condition, what, deadline_s)
 
     def wait_for_leader(self, topic: str, leader: int, partition: int = 0) -> None:
+        """In the tree; and that broker, if it runs, knows: the controller has had it lead before it says so to it."""
         self.wait(lambda: self.state(topic, partition).leader == leader, f"{topic}-{partition} is led by {leader}")
+        if leader in self.brokers and self.brokers[leader].service.running:
+            self.wait(lambda: self._seen_by(leader, topic, partition) == leader, f"{leader} knows that it leads")
+
+    def _seen_by(self, broker_id: int, topic: str, partition: int) -> int | None:
+        """Who leads as far as this broker knows; None: it does not know the partition."""
+        found = self.metadata(broker_id).topics.get(topic)
+        return found.partitions[partition].leader if found is not None and partition in found.partitions else None
 
     def wait_for_isr(self, topic: str, isr: set[int], partition: int = 0) -> None:
         self.wait(lambda: self.state(topic, partition).isr == isr, f"the ISR of {topic}-{partition} is {isr}")
