@@ -24,15 +24,11 @@ if TYPE_CHECKING:
 
 
 class PlacedBatch(NamedTuple):
-    """A batch, and where it is in the slice."""
+    """A batch, and where it is in the slice; `offsets` are what the machine sees of it."""
 
     position: int
     header: BatchHeader
-
-    @property
-    def offsets(self) -> FetchedBatch:
-        """As the machine sees it."""
-        return FetchedBatch(self.header.base_offset, self.header.last_offset)
+    offsets: FetchedBatch
 
     @property
     def end(self) -> int:
@@ -46,10 +42,14 @@ def batches_of(slice_: FileSlice, first_new: int, records_max: int) -> list[Plac
     From `first_new` on nothing was acquired before. Raises CORRUPT_MESSAGE, OSError.
     """
     batches: list[PlacedBatch] = []
+    enough: int | None = None
     try:
-        for found in walk_headers(slice_.read, repr(slice_), 0, slice_.size):
-            batches.append(PlacedBatch(*found))
-            if batches[-1].header.next_offset >= max(first_new, batches[0].header.base_offset) + records_max:
+        for position, header in walk_headers(slice_.read, repr(slice_), 0, slice_.size):
+            base, last = header.base_offset, header.last_offset
+            batches.append(PlacedBatch(position, header, FetchedBatch(base, last)))
+            if enough is None:
+                enough = max(first_new, base) + records_max
+            if last + 1 >= enough:
                 break
     except KafkaError:
         end = batches[-1].end if batches else 0
@@ -90,11 +90,13 @@ def _is_abort(slice_: FileSlice, batch: PlacedBatch) -> bool:
     return record is not None and parse_control_type(record.key) is ControlRecordType.ABORT
 
 
+def _base(batch: PlacedBatch) -> int:
+    return batch.header.base_offset
+
+
 def keep_acquired(slice_: FileSlice, batches: Sequence[PlacedBatch], acquired: Sequence[Acquired]) -> None:
     """Narrow the slice to the batches that may have acquired offsets, and those between them."""
-    first, last = acquired[0].first, acquired[-1].last
-    bases = [batch.header.base_offset for batch in batches]
-    begin = max(bisect_right(bases, first) - 1, 0)
-    last_sent = batches[max(bisect_right(bases, last) - 1, begin)]
+    begin = max(bisect_right(batches, acquired[0].first, key=_base) - 1, 0)
+    last_sent = batches[max(bisect_right(batches, acquired[-1].last, key=_base) - 1, begin)]
     start = batches[begin].position
     slice_.narrow(start, last_sent.end - start)

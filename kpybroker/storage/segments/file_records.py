@@ -174,12 +174,14 @@ def walk_headers(
     """(position, header) of every whole batch from `position`, which must be the start of a batch (FileLogInputStream).
 
     `read(position, size)` reads from the file called `name`. Raises CORRUPT_MESSAGE at a header that no batch can have.
+    After a batch that is larger than a window only the next header is read: the one after that is as far away.
     """
     data = b""
     data_start = data_end = position
+    size = 0
     while position < end - HEADER_SIZE_UP_TO_MAGIC:
         if (position + RECORD_BATCH_OVERHEAD > data_end and data_end < end) or position > data_end:
-            data = read(position, min(window, end - position))
+            data = read(position, min(window if size < window else RECORD_BATCH_OVERHEAD, end - position))
             data_start, data_end = position, position + len(data)
             if len(data) <= HEADER_SIZE_UP_TO_MAGIC:
                 raise corrupt(f"{name} ends at {data_end} although it should have {end} bytes")

@@ -10,9 +10,10 @@ import pytest
 
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import FileSlice, LazyFile, SharedFile
-from kpybroker.storage.segments.file_records import FileRecords
+from kpybroker.storage.segments.file_records import FileRecords, walk_headers
 from kpybroker.system.sockets import HAS_SENDFILE
 from kpybroker.wire.errors import KafkaError
+from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD
 from tests.support.storage.batches import batch
 from tests.support.storage.lossy_files import LossyFiles
 
@@ -88,6 +89,22 @@ def test_headers_are_walked_by_any_window() -> None:
         assert [len(data) for _, _, data in walked] == sizes
         assert all(data == records.read(at, header.size) for at, header, data in walked)
     assert [at for at, _ in records.headers(positions[5], positions[7])] == positions[5:7]
+
+
+def test_of_batches_larger_than_a_window_only_headers_are_read() -> None:
+    data = b"".join(
+        batch(b"x" * size, base_offset=number) for number, size in enumerate((10, 2000, 2000, 2000, 10, 10))
+    )
+    sizes: list[int] = []
+
+    def read(position: int, size: int) -> bytes:
+        sizes.append(size)
+        return data[position : position + size]
+
+    assert [header.base_offset for _, header in walk_headers(read, "/a", 0, len(data), 1000)] == list(range(6))
+    assert sizes[0] == 1000
+    assert sizes[1:4] == [RECORD_BATCH_OVERHEAD] * 3
+    assert len(sizes) <= 6
 
 
 def test_a_header_that_no_batch_can_have_is_corrupt() -> None:
