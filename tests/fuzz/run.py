@@ -83,12 +83,14 @@ def lines_reached(name: str) -> float:
 
 
 def write_page(results: list[Result]) -> None:
-    """The table of the page."""
+    """The table of the page, in which the rows of targets that were not run stay."""
     head = ["| target | executions | s | inputs kept | edges | lines |", "|---|---|---|---|---|---|"]
-    table = "\n".join([*head, *(result.row() for result in results)])
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
+    written, _, after = rest.partition(END)
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in written.strip().splitlines()[len(head) :]}
+    rows |= {result.name: result.row() for result in results}
+    table = "\n".join([*head, *(rows[name] for name in every() if name in rows)])
     PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
 
 

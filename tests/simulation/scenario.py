@@ -7,6 +7,7 @@ import trio
 from compat_tests.faults.check import check
 from compat_tests.faults.history import History
 from kpybroker.storage.disk.names import CLEAN_SHUTDOWN
+from kpybroker.wire import znodes
 from tests.simulation.checks.at_rest import not_as_wanted, unsettled
 from tests.simulation.checks.excuses import without_deleted, without_lost
 from tests.simulation.checks.leftovers import leftovers
@@ -71,8 +72,18 @@ class Scenario:
         await self._crowd.begin()
 
     async def _all_run(self) -> None:
+        await until(lambda: not self._are_dead_and_registered())  # as after `Faults._power`
         for machine in self._world.machines.values():
             await machine.start()
+
+    def _are_dead_and_registered(self) -> bool:
+        """Whether the session of a broker whose process has ended goes on."""
+        registered = self._world.store.image.nodes[znodes.BROKER_IDS].children
+        machines = self._world.machines.values()
+        return any(
+            machine.process is not None and not machine.process.is_alive and str(machine.broker_id) in registered
+            for machine in machines
+        )
 
     async def _settle(self) -> None:
         """Producers finish what they have begun, readers come to the end, brokers come together."""
@@ -100,7 +111,7 @@ class Scenario:
         self._excuse()
         for problem in check(history):
             world.problem(str(problem))
-        self._crowd.judge_share_group()
+        self._crowd.judge_share_group(self._steps.elected_ns)
         with trio.move_on_after(REST_S_MAX):
             await until(lambda: next(leftovers(world), None) is None, LOOK_S)
         for left in leftovers(world):

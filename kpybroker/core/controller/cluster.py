@@ -341,8 +341,11 @@ def leader_and_isr_response_received(parts: Parts, event: LeaderAndIsrResponseRe
         message = f"Mark replicas {_list(newly_offline)} on broker {broker_id} as offline"
         yield state_change(parts.settings, context.epoch, message)
         yield from replicas_become_offline(parts, [PartitionAndReplica(p, broker_id) for p in newly_offline])
-    if previous - current:
+    if returned := previous - current:
+        # As after a start: what has waited for these replicas goes on. A broker of Kafka would have had to start.
         yield from parts.partitions.trigger_online()
+        yield from reassignment.resume_for_brokers(parts, (broker_id,))
+        yield from parts.deletion.resume_for_topics({partition.topic for partition in returned})
 
 
 def _codes(topic_names: Mapping[bytes, str], response: LeaderAndIsrResponse) -> Iterator[tuple[TopicPartition, int]]:

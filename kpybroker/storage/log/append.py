@@ -110,10 +110,10 @@ def append_as_leader(log: LogState, produced: ProducedBatches, leader_epoch: int
         if plain is None:
             needed = guard if log.verification_enabled else None
             changes = _check_producers(producers, ((header, data),), origin, needed, transaction_version)
-    if leader_epoch != log.epochs.latest_epoch:
-        _note_epoch(log, header)
     aborted = () if changes is None else aborted_transactions(log.producers, changes.completed)
     rolled = _write(log, checked, now_ms, aborted)
+    if leader_epoch != log.epochs.latest_epoch:
+        _note_epoch(log, header)
     if plain is not None:
         plain.add_batch(BatchMetadata(header.last_sequence, last_offset, header.last_offset_delta, max_timestamp))
         plain.last_timestamp = max_timestamp
@@ -164,9 +164,9 @@ def append_as_follower(log: LogState, records: Buffer, *, now_ms: int) -> Append
     if found is None:
         return AppendInfo(-1, -1, NO_TIMESTAMP, NO_TIMESTAMP, log.log_start_offset)
     changes = _check_producers(log.producers, batches, AppendOrigin.REPLICATION, None)
+    rolled = _write(log, found, now_ms)
     for header, _ in batches:
         _note_epoch(log, header)
-    rolled = _write(log, found, now_ms)
     _apply(log, changes, log.segments_map.active)
     log.producers.map_end_offset = found.last_offset + 1
     return AppendInfo(
@@ -183,7 +183,10 @@ def append_as_follower(log: LogState, records: Buffer, *, now_ms: int) -> Append
 
 
 def _note_epoch(log: LogState, header: BatchHeader) -> None:
-    """Record the leader epoch of a batch. A batch without one (magic 0/1) invalidates the whole cache."""
+    """Record the leader epoch of a batch that is in the log: on a full disk it does not get there.
+
+    A batch without one (magic 0/1) invalidates the whole cache.
+    """
     epoch = header.partition_leader_epoch
     if header.magic < 2:
         log.epochs.clear()

@@ -148,7 +148,7 @@ class Harness:
         self._brokers[int(broker_id)].cannot_delete = False
 
     def do_log_dir_fails(self, broker_id: str, *partitions: str) -> None:
-        self._brokers[int(broker_id)].offline |= set(map(parse_partition, partitions))
+        self._brokers[int(broker_id)].offline = set(map(parse_partition, partitions))
         data = znodes.encode_log_dir_event(int(broker_id))
         path = f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{znodes.LOG_DIR_EVENT_PREFIX}"
         instantly(self.admin.create(path, data, sequential=True))
@@ -474,8 +474,7 @@ class Harness:
         receiver.obey(message)
         response = respond(receiver, effect.message)
         event = cluster.event_for_response(broker.machine.parts, effect.broker_id, effect.message, response)
-        # A response without errors changes nothing but a deletion: leave it out of the scenario.
-        if event is not None and not is_uneventful(event):
+        if event is not None and not is_uneventful(event, broker.machine.parts.context):
             broker.queue.append(event)
 
     def _uuid(self) -> bytes:

@@ -99,11 +99,15 @@ def respond(receiver: SimulatedBroker, message: Any) -> Any:
     )
 
 
-def is_uneventful(event: events.Event) -> bool:
+def is_uneventful(event: events.Event, context: ControllerContext) -> bool:
+    """Of a response without errors, which changes nothing but a deletion, and what was offline: for a scenario to leave
+    out.
+    """
     if isinstance(event, events.UpdateMetadataResponseReceived):
         return True
     if isinstance(event, events.LeaderAndIsrResponseReceived):
-        return not any(e.error_code for topic in event.response.topics for e in topic.partition_errors)
+        errors = any(e.error_code for topic in event.response.topics for e in topic.partition_errors)
+        return not errors and not context.replicas_on_offline_dirs.get(event.broker_id)
     return False
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kpybroker.broker.replication.partition import Partition as Replica
 from kpybroker.wire import znodes
-from kpybroker.wire.znodes.topics import decode_topic
+from kpybroker.wire.znodes.topics import PartitionState, decode_topic
 from tests.simulation.checks.observer import not_in_sync, replicas, running, states
 from tests.simulation.clients.administrator import Operator, TopicState
 from tests.simulation.world import World
@@ -24,7 +25,7 @@ def unsettled(world: World) -> str | None:
     known = set()
     for partition, _, state in states(world):
         known.add(partition)
-        found = replicas(world, partition)
+        found = {key: one for key, one in replicas(world, partition).items() if not _was_absent(world, one, key, state)}
         ends = {key: (replica.online_log().log_end_offset, replica.high_watermark) for key, replica in found.items()}
         if len({end for end, _ in ends.values()} | {mark for _, mark in ends.values()}) > 1:
             return f"{partition[0]}-{partition[1]} ends and is committed at {ends}, by broker"
@@ -36,6 +37,15 @@ def unsettled(world: World) -> str | None:
         if strangers:
             return f"{machine.broker_id} has {sorted(strangers)}, which no one wants"
     return None
+
+
+def _was_absent(world: World, replica: Replica, broker_id: int, state: PartitionState) -> bool:
+    """Whether its broker had no session when it was taken from the partition: no one says so to it then, and it stays
+    where it is, as in Kafka with ZooKeeper.
+    """
+    machine = world.machines[broker_id]
+    has_been_away = machine.starts > 1 or (machine.tree is not None and machine.tree.generation > 1)
+    return broker_id not in state.isr and replica.leader_epoch < state.leader_epoch and has_been_away
 
 
 def not_as_wanted(world: World, operator: Operator) -> str | None:

@@ -14,11 +14,15 @@ from compat_tests.faults.share_groups.history import ShareHistory
 
 
 def without_deleted(history: History, starts: dict[Partition, int]) -> None:
-    """Forget what is below these offsets."""
+    """Forget what is below these offsets, but for what is there again: after a power cut a log begins where its
+    checkpoint says, as Kafka's.
+    """
     _forget(history, {partition: _below(history, partition, start) for partition, start in starts.items() if start})
     for reader in history.readers:
         for partition, reads in reader.reads.items():
-            reader.reads[partition] = [read for read in reads if read.offset >= starts.get(partition, 0)]
+            there = {stored.offset for stored in history.log[partition]}
+            start = starts.get(partition, 0)
+            reader.reads[partition] = [read for read in reads if read.offset >= start or read.offset in there]
 
 
 def _below(history: History, partition: Partition, start: int) -> set[Record]:

@@ -6,6 +6,7 @@ of it is simulated: a look changes no order, and takes no time.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from kpybroker.broker.replication.partition import Partition as Replica
 from kpybroker.core.replication.replica import LeaderState
 from kpybroker.storage.log.log import Log
 from tests.simulation.checks.observer import batches, running
-from tests.simulation.clients.client import Partition
+from tests.simulation.clients.client import Partition, now_ns
 from tests.simulation.world import World
 
 PROBLEMS_MAX = 10
@@ -47,8 +48,10 @@ class Steps(trio.abc.Instrument):
         """Of a partition, by its topic's id and its index: all batches that were below a replica's high watermark."""
         self._compared: dict[Log, int] = {}
         self._count = self._passes = 0
-        self._highest: dict[bytes, int] = {}
-        """High watermark of a partition."""
+        self._highest: dict[bytes, tuple[int, int]] = {}
+        """High watermark of a partition, and the leader epoch in which it came so far."""
+        self.elected_ns: dict[str, list[int]] = defaultdict(list)
+        """When a leader of a partition began, by topic."""
         self.lost_from: dict[Partition, int] = {}
         """Where the logs of leaders ended, or differed from what was committed, that were not in sync."""
 
@@ -99,8 +102,10 @@ class Steps(trio.abc.Instrument):
         if now.is_leader:
             key = _key(replica)
             if before is None or not before.is_leader or before.leader_epoch != now.leader_epoch:
+                self.elected_ns[replica.topic].append(now_ns())
                 self._check_elected(key, broker_id, replica, log)
-            self._highest[key] = max(self._highest.get(key, 0), now.high_watermark)
+            if now.high_watermark > self._highest.get(key, (0, 0))[0]:
+                self._highest[key] = now.high_watermark, now.leader_epoch
         if before is not None:
             self._check_change(broker_id, replica, before, now)
 
@@ -130,8 +135,12 @@ class Steps(trio.abc.Instrument):
             self._problem("log start falls", broker_id, replica, text)
 
     def _check_elected(self, key: bytes, broker_id: int, replica: Replica, log: Log) -> None:
-        """A leader that begins has all that was committed."""
-        highest, end = self._highest.get(key, 0), log.log_end_offset
+        """A leader that begins has all that was committed, unless it is none any more: it was paused, and reads an
+        order that is older than the last election.
+        """
+        (highest, epoch), end = self._highest.get(key, (0, 0)), log.log_end_offset
+        if replica.leader_epoch < epoch:
+            return
         if replica.topic != self._unclean:
             if end < highest:
                 self._problem("elected behind", broker_id, replica, f"{log!r}, when {highest} was committed")
@@ -144,7 +153,7 @@ class Steps(trio.abc.Instrument):
         if end < highest:
             place = replica.topic, replica.index
             self.lost_from[place] = min(end, self.lost_from.get(place, end))
-            self._highest[key] = end
+            self._highest[key] = end, replica.leader_epoch
             for offset in [offset for offset in known if offset >= end]:
                 del known[offset]
             self._compared[log] = min(end, self._compared.get(log, 0))

@@ -13,14 +13,17 @@ from typing import Any, NamedTuple
 import trio
 
 from compat_tests.faults.history import Read, Reader
+from kpybroker.core.offsets.values import coordinator_partition
+from kpybroker.core.topic_names import GROUP_METADATA_TOPIC_NAME
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kpybroker.wire.messages.offset_commit import OffsetCommitRequest
 from kpybroker.wire.messages.offset_fetch import OffsetFetchRequest
+from tests.simulation.checks.observer import states
 from tests.simulation.clients.client import BACKOFF_S, Lost, Partition, only_partition
 from tests.simulation.clients.fetcher import Fetcher
 from tests.simulation.clients.habits import Habits, Vanished
-from tests.simulation.world import World
+from tests.simulation.world import KEYS, World
 
 GROUP = 0
 """As a type of coordinator."""
@@ -109,6 +112,7 @@ class Consumer(Fetcher):
                 self._says_all = True
                 if isinstance(reason, Lost):
                     self.forget_coordinators()
+                    self._on_lost()
                 await self.pause(UNRELEASED_S if reason.args == (ErrorCode.UNRELEASED_INSTANCE_ID.name,) else BACKOFF_S)
         if self._habits.leaves(self.chance):
             await self._leave(for_good=True)
@@ -141,6 +145,9 @@ class Consumer(Fetcher):
         for partition in list(self._owned):
             self._release(partition)
 
+    def _on_lost(self) -> None:
+        """A response may have had what it is given now; it says all that it has, and hears it again."""
+
     def _new_life(self) -> None:
         """As another process, which has nothing. What it had is not released by that."""
         self._lives += 1
@@ -162,10 +169,22 @@ class Consumer(Fetcher):
         self._check(response.error_code)
         self._epoch = response.member_epoch
         self._says_all = False
-        if self._owned:
+        if self._owned and await self._is_heard():
             self._group.sure_until[self._owner_name] = sent_s + SURE_S
         if (given := self._given(response)) is not None:
             await self._take({(self._partitions[0][0], index) for index in given}, sent_s)
+
+    async def _is_heard(self) -> bool:
+        """Whether the coordinator is one, as the tree has it. One that was deposed while it was cut off from the tree
+        responds to heartbeats as before, as Kafka's does, while the next one waits for them in vain.
+        """
+        index = coordinator_partition(self._group.name, int(KEYS["offsets.topic.num.partitions"]))
+        coordinator = await self.coordinator(self._group.name, GROUP)
+        return any(
+            state.leader == coordinator
+            for partition, _, state in states(self.world)
+            if partition == (GROUP_METADATA_TOPIC_NAME, index)
+        )
 
     def _given(self, response: Any) -> list[int] | None:
         """Which partitions it is to have; None: those that it was given before."""

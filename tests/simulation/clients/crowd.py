@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from compat_tests.faults.history import History
 from compat_tests.faults.share_groups.check import check as check_share_group
@@ -155,12 +155,14 @@ class Crowd:
             if isinstance(client, Keyed):
                 await client.judge()
 
-    def judge_share_group(self) -> None:
-        """After the last reading."""
+    def judge_share_group(self, elected_ns: Mapping[str, Sequence[int]]) -> None:
+        """After the last reading. A leader that begins knows of no locks, whatever made it one: it was elected then."""
         if not self._are_there(Sharer):
             return
         history = self._share_group.history
         for fault in self._storm.faults:
             history.disturbances.append(Span(int(fault.at_s * 1e9), int((fault.at_s + fault.for_s + CALM_S) * 1e9)))
+        for at_ns in elected_ns.get(self._topic, ()):
+            history.disturbances.append(Span(at_ns, at_ns + int(CALM_S * 1e9)))
         for problem in check_share_group(of_share_group(history, self._history, self._topic)):
             self._world.problem(f"share group: {problem}")

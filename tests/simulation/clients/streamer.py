@@ -18,6 +18,10 @@ class Streamer(Consumer):
 
     VERSION = 0
 
+    def _on_lost(self) -> None:
+        """Tasks that were in a response are in no other one (Kafka 4.3.1), but in that to a member that joins."""
+        self._release_all()
+
     def _given(self, response: Any) -> list[int] | None:
         if response.active_tasks is None:
             return None

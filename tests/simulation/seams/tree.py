@@ -221,6 +221,8 @@ class SimulatedTree(Tree):
             if isinstance(event, SessionEvent) and event.type is SessionState.EXPIRED:
                 self._is_expired = True
                 self._changed.unpark_all()
+            elif isinstance(event, SessionEvent) and event.type is SessionState.CONNECTED:
+                self._is_expired = False  # a listener may use the new session at once
             self._trace.add("tree", f"{self._process.host} gets {event}")
             if self._listener is not None and not self._is_closed:
                 self._listener(event)

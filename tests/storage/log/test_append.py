@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from kpybroker.core.log.producer_append import AppendOrigin
 from kpybroker.core.log.verification import NO_VERIFICATION
+from kpybroker.core.replication.leader_epochs import EpochEntry
 from kpybroker.storage.log.append import UnexpectedAppendOffsetError
 from kpybroker.storage.log.log import Log
 from kpybroker.storage.segments.index import OffsetIndex
@@ -185,6 +188,27 @@ def test_a_follower_becomes_the_same_log() -> None:
     assert read_all(follower) == read_all(leader)
     assert follower.epochs.entries == leader.epochs.entries
     assert follower.producers.producers[3].last_sequence == 29
+
+
+def test_a_follower_without_space_knows_the_epochs_of_what_it_has() -> None:
+    """It tries again and again: what it could not write begins no epoch, and ends none before."""
+    leader, files = new(), LossyFiles()
+    follower = open_log(files, "/logs/t-0", SMALL)
+    append(leader, b"a", leader_epoch=0)
+    replicate(leader, follower)
+    for epoch in (0, 1):
+        append(leader, b"b", leader_epoch=epoch)
+
+    def fail(number: int, kind: str, path: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    files.before_operation = fail
+    for _ in range(2):
+        assert code_of(lambda: replicate(leader, follower)) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert follower.epochs.entries == [EpochEntry(0, 0)]
+    files.before_operation = None
+    replicate(leader, follower)
+    assert follower.epochs.entries == leader.epochs.entries == [EpochEntry(0, 0), EpochEntry(1, 2)]
 
 
 def test_a_follower_ignores_a_cut_off_batch_and_refuses_damage() -> None:
