@@ -213,6 +213,9 @@ class Consumer(Fetcher):
 
     async def _take(self, given: set[Partition], sent_s: float) -> None:
         """Give up what is not in it, say so, and begin with what is new."""
+        for partition, owner in list(self._group.held.items()):
+            if owner.member == self._owner_name and partition not in self._owned and partition not in given:
+                del self._group.held[partition]  # a former life of a static member had it, whose session is over
         lost = [partition for partition in self._owned if partition not in given]
         for partition in lost:
             self._release(partition)

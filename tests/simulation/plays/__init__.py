@@ -37,6 +37,7 @@ from tests.simulation.plays.power_cuts import failed_sync, new_segment
 from tests.simulation.plays.resend_after_truncation import resend_after_truncation
 from tests.simulation.plays.share_attempts import attempt_again
 from tests.simulation.plays.slow_flush import slow_flush
+from tests.simulation.plays.static_away import static_away
 from tests.simulation.plays.topic_again import make_topic_again
 from tests.simulation.world import World
 
@@ -75,4 +76,5 @@ PLAYS = {
     "resend-after-truncation": Play(3, resend_after_truncation),
     "restart-with-a-tail": Play(3, restart_with_a_tail),
     "slow-flush": Play(3, slow_flush),
+    "static-away": Play(1, static_away),
 }
