@@ -38,7 +38,7 @@ class _Classic(Member):
             (STRANGER, self._generation, ErrorCode.UNKNOWN_MEMBER_ID),
             (self._member_id, self._generation, ErrorCode.NONE),
         ):
-            await commit(self, self._group.name, member_id, generation, PLACES[0], wanted)
+            await _commit(self, self._group.name, member_id, generation, PLACES[0], wanted)
 
 
 async def _classic(world: World) -> None:
@@ -91,12 +91,12 @@ async def _of_epochs(world: World) -> None:
         (STRANGER, epoch, ErrorCode.UNKNOWN_MEMBER_ID),
         (stays.name, epoch, ErrorCode.NONE),
     ):
-        await commit(stays, group.name, member_id, of, gained, wanted)
+        await _commit(stays, group.name, member_id, of, gained, wanted)
     for member in (stays, goes):
         member.close()
 
 
-async def commit(
+async def _commit(
     client: Member | Consumer, group_id: str, member_id: str, epoch: int, place: Partition, wanted: ErrorCode
 ) -> None:
     """What the coordinator has to say is `wanted`."""

@@ -91,13 +91,19 @@ async def _committed(client: Client, broker_id: int) -> int | None:
     return None if response.error_code else int(only_partition(response, "topics", "partitions").committed_offset)
 
 
-async def depose_controller(world: World) -> None:
-    """Its session ends, and another one is elected: when it is registered again it holds no elections any more."""
+async def _begin(world: World) -> tuple[Administrator, int]:
+    """A client, and who the controller is."""
     await world.start()
     client = Administrator(world, "administrator")
     await client.create_topic(PLACE[0], 1, 3)
-    former = controller_of(world)
-    assert former is not None
+    controller = controller_of(world)
+    assert controller is not None
+    return client, controller
+
+
+async def depose_controller(world: World) -> None:
+    """Its session ends, and another one is elected: when it is registered again it holds no elections any more."""
+    client, former = await _begin(world)
     host = world.machines[former].host
     cut(world, host, TREE)
     await until(lambda: controller_of(world) not in (None, former))
@@ -115,11 +121,7 @@ async def depose_controller(world: World) -> None:
 
 async def repeat_former_controller(world: World) -> None:
     """What a former controller has ordered reaches a broker that knows the next one."""
-    await world.start()
-    client = Administrator(world, "administrator")
-    await client.create_topic(PLACE[0], 1, 3)
-    former = controller_of(world)
-    assert former is not None
+    client, former = await _begin(world)
     epoch = _controller_epoch(world)
     world.machines[former].kill(power_cut=False)
     await until(lambda: controller_of(world) not in (None, former))

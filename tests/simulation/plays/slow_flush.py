@@ -8,9 +8,8 @@ from compat_tests.faults.history import History
 from tests.simulation.checks.observer import replicas
 from tests.simulation.clients.administrator import Administrator
 from tests.simulation.clients.producer import Producer
-from tests.simulation.plays.parts import PLACE, cut, is_ahead, judge, leader_of
+from tests.simulation.plays.parts import PLACE, cut, heal_all_of, is_ahead, isolate, judge, leader_of, others
 from tests.simulation.seams.agenda import until
-from tests.simulation.seams.tree import HOST as TREE
 from tests.simulation.world import World
 
 PRODUCER = "producer1"
@@ -29,19 +28,16 @@ async def slow_flush(world: World) -> None:
     first = leader_of(world)
     assert first is not None
     machine = world.machines[first]
-    others = [machine.host for key, machine in world.machines.items() if key != first]
     async with trio.open_nursery() as nursery:
         world.work.slow_of[machine.host] = SLOW_S
-        for host in (*others, TREE):
-            cut(world, machine.host, host)
+        isolate(world, first)
         nursery.start_soon(producer.produce, PLACE)
         await until(lambda: is_ahead(world, first))
-        for host in others:
-            cut(world, PRODUCER, host)
+        for other in others(world, first):
+            cut(world, PRODUCER, other.host)
         world.work.slow_of.clear()  # what has begun is slow
         await until(lambda: leader_of(world, other_than=first) is not None)
-        for host in (*others, TREE):
-            world.network.heal([(machine.host, host), (host, machine.host)])
+        heal_all_of(world, first)
         await until(lambda: not is_ahead(world, first))
         await until(lambda: not world.work.in_progress)
         log = replicas(world, PLACE)[first].online_log()
