@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException
 
-from kpybroker.client.actions.lag import Behind, behind, behind_all, committed, places_of
+from kpybroker.client.actions.lag import Lag, behind, committed, lags_by_group, places_of
 from kpybroker.client.actions.partitions import Place, matching, parse_places
 from kpybroker.client.actions.queues import groups as queues
 from kpybroker.client.actions.streams import groups as streams
@@ -192,12 +192,12 @@ def coordinator_id(group: Any) -> int | None:
     return group.coordinator.id if group.coordinator is not None else None
 
 
-def lags_of(cluster: Cluster, groups: Mapping[str, Any], failures: Failures) -> dict[str, Behind | None]:
+def lags_of(cluster: Cluster, groups: Mapping[str, Any], failures: Failures) -> dict[str, Lag | None]:
     """How far each described group, or None, is behind, with what its members have; None where that is not known.
 
     Groups that commit offsets are asked for together.
     """
-    found: dict[str, Behind | None] = {}
+    found: dict[str, Lag | None] = {}
     owners: dict[str, Mapping[Place, Row]] = {}
     for name, group in groups.items():
         kind = None if group is None else type_name(group)
@@ -205,11 +205,13 @@ def lags_of(cluster: Cluster, groups: Mapping[str, Any], failures: Failures) -> 
             owners[name] = places_of([] if group is None else [_member(member) for member in group.members])
             continue
         try:
-            found[name] = queues.lag_of(cluster, name) if kind == SHARE else streams.lag_of(cluster, name, group)
+            one = queues.lag_of(cluster, name) if kind == SHARE else streams.lag_of(cluster, name, group)
         except CommandError as error:
             failures.add(f"group {name}", error)
+        else:
+            found[name] = Lag(one.lag, one.unread)
     try:
-        return dict.fromkeys(groups) | found | behind_all(cluster, owners, failures)
+        return dict.fromkeys(groups) | found | lags_by_group(cluster, owners, failures)
     except CommandError as error:
         failures.add("the lag of groups", error)
         return dict.fromkeys(groups) | found

@@ -6,19 +6,28 @@ consumers know. It is not left out of a sum in silence either: it is counted as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 
-from kpybroker.client.actions.partitions import Place, bounds, known, of_topics
+from kpybroker.client.actions.partitions import Place, bounds, first_offsets, known, last_offsets, of_topics
 from kpybroker.client.connect.admin import Cluster
-from kpybroker.client.connect.errors import Failures
+from kpybroker.client.connect.errors import CommandError, Failures
 from kpybroker.client.records.offsets import Bounds
 from kpybroker.client.show.cells import Row
 
+T = TypeVar("T", int, Bounds)
+
 ASKED_MAX: Final = 1000
 """Partitions of one request: what it takes, and the values of its response, stay small."""
+
+
+class Lag(NamedTuple):
+    """Of a group: the sum of its partitions whose lag is known, and `unread` as `Behind` has it."""
+
+    lag: int
+    unread: int
 
 
 class Behind(NamedTuple):
@@ -50,13 +59,12 @@ def _offsets_of(found: Any) -> dict[Place, int]:
 
 def behind(cluster: Cluster, offsets: Mapping[Place, int], owners: Mapping[Place, Row]) -> Behind:
     """How far a group with these offsets, and with members that have these partitions, is behind."""
-    return _behind(offsets, owners, _edges(cluster, {topic for topic, _ in (*offsets, *owners)}))
+    places = of_topics(cluster, {topic for topic, _ in (*offsets, *owners)})
+    return _behind(offsets, owners, _in_parts(cluster, places, bounds))
 
 
-def behind_all(
-    cluster: Cluster, owners: Mapping[str, Mapping[Place, Row]], failures: Failures
-) -> dict[str, Behind | None]:
-    """How far each of these groups is behind, by what its members have; None where that is not known.
+def lags_by_group(cluster: Cluster, owners: Mapping[str, Iterable[Place]], failures: Failures) -> dict[str, Lag | None]:
+    """The lag of each of these groups, whose members have these partitions; None where it is not known.
 
     All offsets are asked for together. Raises CommandError if the cluster cannot be reached.
     """
@@ -68,25 +76,36 @@ def behind_all(
             failures.add(f"group {name}", error)
         else:
             offsets[name] = _offsets_of(found)
-    edges = _edges(cluster, {topic for name, of_group in offsets.items() for topic, _ in (*of_group, *owners[name])})
-    by_topic: dict[str, dict[Place, Bounds]] = {}
-    for place, one in edges.items():
-        by_topic.setdefault(place[0], {})[place] = one
-    behind_by_name: dict[str, Behind | None] = dict.fromkeys(owners)
-    for name, of_group in offsets.items():
-        of_its_topics: dict[Place, Bounds] = {}
-        for topic in {topic for topic, _ in (*of_group, *owners[name])}:
-            of_its_topics |= by_topic.get(topic, {})
-        behind_by_name[name] = _behind(of_group, owners[name], of_its_topics)
-    return behind_by_name
+    topics = {name: {topic for topic, _ in (*of_group, *owners[name])} for name, of_group in offsets.items()}
+    ends = _in_parts(cluster, of_topics(cluster, {topic for named in topics.values() for topic in named}), last_offsets)
+    with_records: dict[str, list[Place]] = {}
+    for place, end in ends.items():
+        if end > 0:
+            with_records.setdefault(place[0], []).append(place)
+    uncommitted = {
+        name: [place for topic in topics[name] for place in with_records.get(topic, ()) if place not in of_group]
+        for name, of_group in offsets.items()
+    }
+    starts = _in_parts(cluster, {place for places in uncommitted.values() for place in places}, first_offsets)
+    return dict.fromkeys(owners) | {
+        name: Lag(
+            sum(ends[place] - offset for place, offset in of_group.items() if place in ends),
+            sum(place in starts and ends[place] > starts[place] for place in uncommitted[name]),
+        )
+        for name, of_group in offsets.items()
+    }
 
 
-def _edges(cluster: Cluster, topics: Iterable[str]) -> dict[Place, Bounds]:
-    """First and end offset of all partitions of the topics that there are, asked for in parts."""
-    places = sorted(of_topics(cluster, topics))
-    found: dict[Place, Bounds] = {}
-    for first in range(0, len(places), ASKED_MAX):
-        found |= known(bounds(cluster, places[first : first + ASKED_MAX]))
+def _in_parts(
+    cluster: Cluster,
+    places: Iterable[Place],
+    ask: Callable[[Cluster, Sequence[Place]], Mapping[Place, T | CommandError]],
+) -> dict[Place, T]:
+    """What is known of these partitions, which are asked for in parts."""
+    wanted = sorted(places)
+    found: dict[Place, T] = {}
+    for first in range(0, len(wanted), ASKED_MAX):
+        found |= known(ask(cluster, wanted[first : first + ASKED_MAX]))
     return found
 
 

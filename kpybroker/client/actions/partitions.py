@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -13,6 +13,8 @@ from confluent_kafka.admin import OffsetSpec
 from kpybroker.client.connect.admin import Cluster
 from kpybroker.client.connect.errors import FIXES, CommandError, Failures, usage
 from kpybroker.client.records.offsets import Bounds
+
+T = TypeVar("T", int, Bounds)
 
 Place = tuple[str, int]
 """A topic and a partition."""
@@ -128,9 +130,19 @@ def bounds(
     return found
 
 
-def known(found: Mapping[Place, Bounds | CommandError]) -> dict[Place, Bounds]:
-    """Those bounds that are known."""
-    return {place: one for place, one in found.items() if isinstance(one, Bounds)}
+def first_offsets(cluster: Cluster, places: Iterable[Place]) -> dict[Place, int | CommandError]:
+    """The first offset of each partition."""
+    return _list_offsets(cluster, dict.fromkeys(places, OffsetSpec.earliest()))
+
+
+def last_offsets(cluster: Cluster, places: Iterable[Place]) -> dict[Place, int | CommandError]:
+    """The end of each partition."""
+    return _list_offsets(cluster, dict.fromkeys(places, OffsetSpec.latest()))
+
+
+def known(found: Mapping[Place, T | CommandError]) -> dict[Place, T]:
+    """Those offsets, or bounds, that are known."""
+    return {place: one for place, one in found.items() if not isinstance(one, CommandError)}
 
 
 def at_timestamps(cluster: Cluster, times: Mapping[Place, int]) -> dict[Place, int | CommandError]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any, Final
@@ -35,6 +34,27 @@ def can_be_used(settings: Settings) -> bool:
         except CommandError:
             return False
     return True
+
+
+class Done:
+    """A future that is done: with a result, or with the CommandError that it is. One of the standard library has a
+    lock, which a page of ten thousand partitions has no need of.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    def done(self) -> bool:
+        """It is."""
+        return True
+
+    def result(self, timeout: float | None = None) -> Any:
+        """At once. Raises CommandError."""
+        if isinstance(self._found, CommandError):
+            raise self._found
+        return self._found
 
 
 class DirectCluster(Cluster):
@@ -134,104 +154,90 @@ class DirectAdmin:
         """Brokers and topics."""
         return self.topics.everything()
 
-    def describe_topics(self, collection: Any, **_: Any) -> dict[str, Future[Any]]:
+    def describe_topics(self, collection: Any, **_: Any) -> dict[str, Done]:
         """Each topic with its id and partitions."""
         return _done(self.topics.described(collection.topic_names))
 
-    def list_offsets(
-        self, request: Mapping[Any, Any], isolation_level: Any = None, **_: Any
-    ) -> Mapping[Any, Future[Any]]:
+    def list_offsets(self, request: Mapping[Any, Any], isolation_level: Any = None, **_: Any) -> Mapping[Any, Done]:
         """An offset of each partition. A specification is a timestamp to the protocol, below zero a place."""
         level = 0 if isolation_level is None else int(isolation_level.value)
         places = {(part.topic, part.partition): int(spec._value) for part, spec in request.items()}
         found = self.topics.offsets(places, level)
-        return {part: _future(found[part.topic, part.partition]) for part in request}
+        return {part: Done(found[part.topic, part.partition]) for part in request}
 
     # --- changes
 
-    def create_topics(self, wanted: Iterable[Any], validate_only: bool = False, **_: Any) -> dict[str, Future[Any]]:
+    def create_topics(self, wanted: Iterable[Any], validate_only: bool = False, **_: Any) -> dict[str, Done]:
         """Create topics, or with `validate_only` have them checked."""
         return _done(changes.create_topics(self.wire, wanted, validate_only))
 
-    def create_partitions(self, wanted: Iterable[Any], validate_only: bool = False, **_: Any) -> dict[str, Future[Any]]:
+    def create_partitions(self, wanted: Iterable[Any], validate_only: bool = False, **_: Any) -> dict[str, Done]:
         """Add partitions, or with `validate_only` have it checked."""
         return _done(changes.create_partitions(self.wire, wanted, validate_only))
 
-    def delete_topics(self, names: Iterable[str], **_: Any) -> dict[str, Future[Any]]:
+    def delete_topics(self, names: Iterable[str], **_: Any) -> dict[str, Done]:
         """Delete topics with all their records."""
         return _done(changes.delete_topics(self.wire, names))
 
-    def delete_records(self, parts: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+    def delete_records(self, parts: Iterable[Any], **_: Any) -> dict[Any, Done]:
         """Delete the records below the offset of each partition."""
         wanted = {(part.topic, part.partition): part for part in parts}
         offsets = {place: part.offset for place, part in wanted.items()}
         found = changes.delete_records(self.wire, self.topics, offsets)
-        return {wanted[place]: _future(one) for place, one in found.items()}
+        return {wanted[place]: Done(one) for place, one in found.items()}
 
     def incremental_alter_configs(
         self, resources: Iterable[Any], validate_only: bool = False, **_: Any
-    ) -> dict[Any, Future[Any]]:
+    ) -> dict[Any, Done]:
         """Change settings, or with `validate_only` have the changes checked."""
         found = changes.alter_configs(self.wire, resources, validate_only)
-        return {one: _future(error) for one, error in found.items()}
+        return {one: Done(error) for one, error in found.items()}
 
-    def describe_configs(self, resources: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+    def describe_configs(self, resources: Iterable[Any], **_: Any) -> dict[Any, Done]:
         """The settings of each resource."""
-        return {one: _future(found) for one, found in changes.describe_configs(self.wire, resources).items()}
+        return {one: Done(found) for one, found in changes.describe_configs(self.wire, resources).items()}
 
     # --- access
 
-    def create_acls(self, bindings: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+    def create_acls(self, bindings: Iterable[Any], **_: Any) -> dict[Any, Done]:
         """Create these ACLs, or say why one cannot be created."""
-        return {one: _future(error) for one, error in security.create_acls(self.wire, bindings).items()}
+        return {one: Done(error) for one, error in security.create_acls(self.wire, bindings).items()}
 
-    def describe_acls(self, wanted: Any, **_: Any) -> Future[Any]:
+    def describe_acls(self, wanted: Any, **_: Any) -> Done:
         """The ACLs that a filter fits."""
-        return _future(security.describe_acls(self.wire, wanted))
+        return Done(security.describe_acls(self.wire, wanted))
 
-    def delete_acls(self, filters: Iterable[Any], **_: Any) -> dict[Any, Future[Any]]:
+    def delete_acls(self, filters: Iterable[Any], **_: Any) -> dict[Any, Done]:
         """Delete the ACLs that filters fit."""
-        return {one: _future(found) for one, found in security.delete_acls(self.wire, filters).items()}
+        return {one: Done(found) for one, found in security.delete_acls(self.wire, filters).items()}
 
-    def alter_user_scram_credentials(self, alterations: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
+    def alter_user_scram_credentials(self, alterations: Iterable[Any], **_: Any) -> dict[str, Done]:
         """Set and delete credentials."""
         return _done(security.alter_credentials(self.wire, alterations))
 
     # --- groups
 
-    def list_consumer_groups(self, **_: Any) -> Future[Any]:
+    def list_consumer_groups(self, **_: Any) -> Done:
         """All groups that are not of another kind's request, and the brokers that did not list theirs."""
         listings, errors = groups.listed(self.wire)
-        return _future(SimpleNamespace(valid=listings, errors=errors))
+        return Done(SimpleNamespace(valid=listings, errors=errors))
 
-    def describe_consumer_groups(self, names: Iterable[str], **_: Any) -> dict[str, Future[Any]]:
+    def describe_consumer_groups(self, names: Iterable[str], **_: Any) -> dict[str, Done]:
         """Each group as a `RawGroup`."""
         return _done(groups.described(self.wire, list(names)))
 
-    def list_consumer_group_offsets(self, requests: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
+    def list_consumer_group_offsets(self, requests: Iterable[Any], **_: Any) -> dict[str, Done]:
         """The committed offsets of one group: of the partitions that are named, or all."""
-        return {
-            one.group_id: _future(groups.committed(self.wire, one.group_id, one.topic_partitions)) for one in requests
-        }
+        return {one.group_id: Done(groups.committed(self.wire, one.group_id, one.topic_partitions)) for one in requests}
 
-    def delete_consumer_groups(self, names: Iterable[str], **_: Any) -> dict[str, Future[Any]]:
+    def delete_consumer_groups(self, names: Iterable[str], **_: Any) -> dict[str, Done]:
         """Delete groups without members, with their offsets."""
-        return {name: _future(groups.delete(self.wire, name)) for name in names}
+        return {name: Done(groups.delete(self.wire, name)) for name in names}
 
-    def alter_consumer_group_offsets(self, requests: Iterable[Any], **_: Any) -> dict[str, Future[Any]]:
+    def alter_consumer_group_offsets(self, requests: Iterable[Any], **_: Any) -> dict[str, Done]:
         """Commit offsets of a group without members."""
-        return {one.group_id: _future(groups.commit(self.wire, one.group_id, one.topic_partitions)) for one in requests}
+        return {one.group_id: Done(groups.commit(self.wire, one.group_id, one.topic_partitions)) for one in requests}
 
 
-def _future(found: Any) -> Future[Any]:
-    """One that is done: with a result, or with the CommandError that it is."""
-    future: Future[Any] = Future()
-    if isinstance(found, CommandError):
-        future.set_exception(found)
-    else:
-        future.set_result(found)
-    return future
-
-
-def _done(found: Mapping[str, Any]) -> dict[str, Future[Any]]:
-    return {name: _future(one) for name, one in found.items()}
+def _done(found: Mapping[str, Any]) -> dict[str, Done]:
+    return {name: Done(one) for name, one in found.items()}

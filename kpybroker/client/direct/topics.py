@@ -49,6 +49,7 @@ class Known:
     def __init__(self, wire: WireCluster) -> None:
         self._wire = wire
         self._topics: dict[str, Any] = {}
+        self._leaders: dict[str, dict[int, int]] = {}
         self._is_complete = False
 
     def everything(self) -> Any:
@@ -88,11 +89,11 @@ class Known:
             time.sleep(RETRY_S)
 
     def _offsets(self, places: Mapping[Place, int], isolation_level: int) -> dict[Place, Any]:
-        known = self._of({topic for topic, _ in places})
+        self._of({topic for topic, _ in places})
         found: dict[Place, Any] = {}
         by_leader: dict[int, dict[Place, int]] = {}
         for place, at in places.items():
-            leader = _leader(known[place[0]], place)
+            leader = self._leader(place)
             if isinstance(leader, CommandError):
                 found[place] = leader
             else:
@@ -123,7 +124,20 @@ class Known:
 
     def leader(self, place: Place) -> int | CommandError:
         """The leader of a partition, or why there is none."""
-        return _leader(self._of([place[0]])[place[0]], place)
+        self._of([place[0]])
+        return self._leader(place)
+
+    def _leader(self, place: Place) -> int | CommandError:
+        topic = self._topics[place[0]]
+        error = broker_error(topic.error_code)
+        if error is not None:
+            return _Elsewhere(error.cause, error.fix) if topic.error_code in ELSEWHERE else error
+        leader = self._leaders[place[0]].get(place[1])
+        if leader is None:
+            return CommandError("no topic has such a partition", FIXES["UNKNOWN_TOPIC_OR_PARTITION"])
+        if leader == NO_NODE:
+            return _Elsewhere(f"{place[0]}-{place[1]} has no leader (LEADER_NOT_AVAILABLE)")
+        return leader
 
     def _of(self, names: Iterable[str]) -> dict[str, Any]:
         """What Metadata has of each name."""
@@ -139,7 +153,9 @@ class Known:
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         response = self._wire.any().request(ApiKey.METADATA, request)
         self._wire.know(response)
-        self._topics |= {topic.name: topic for topic in response.topics}
+        for topic in response.topics:
+            self._topics[topic.name] = topic
+            self._leaders[topic.name] = {one.partition_index: one.leader_id for one in topic.partitions}
 
     def _described(self, topic: Any) -> Any:
         error = broker_error(topic.error_code)
@@ -180,19 +196,6 @@ def _listed(topic: Any) -> Any:
             for one in topic.partitions
         },
     )
-
-
-def _leader(topic: Any, place: Place) -> int | CommandError:
-    """The leader's id, or why there is none."""
-    error = broker_error(topic.error_code)
-    if error is not None:
-        return _Elsewhere(error.cause, error.fix) if topic.error_code in ELSEWHERE else error
-    for one in topic.partitions:
-        if one.partition_index == place[1]:
-            if one.leader_id == NO_NODE:
-                return _Elsewhere(f"{place[0]}-{place[1]} has no leader (LEADER_NOT_AVAILABLE)")
-            return int(one.leader_id)
-    return CommandError("no topic has such a partition", FIXES["UNKNOWN_TOPIC_OR_PARTITION"])
 
 
 def _offset(one: Any) -> Any:

@@ -90,17 +90,23 @@ class Live:
         """The result of work in a thread, which must end by itself. Raises CommandError if it takes too long."""
         if not self._working.acquire(blocking=False):
             raise CommandError("too many pages wait for the cluster", "load the page again in a few seconds")
+        begins = threading.Lock()  # taken once: by the thread, or by a page that gives up before that begins
         try:
             with anyio.fail_after(self._page_s_max):
                 return await to_thread.run_sync(
-                    lambda: self._released(work), abandon_on_cancel=True, limiter=self._limiter
+                    lambda: self._worked(work, begins), abandon_on_cancel=True, limiter=self._limiter
                 )
         except TimeoutError:
             self._drop(self._shared)
             cause = f"{asked.what} did not respond within {self._page_s_max:g} seconds"
             raise CommandError(cause, asked.fix) from None
+        finally:
+            if begins.acquire(blocking=False):
+                self._working.release()
 
-    def _released(self, work: Callable[[], T]) -> T:
+    def _worked(self, work: Callable[[], T], begins: threading.Lock) -> T:
+        if not begins.acquire(blocking=False):
+            raise TimeoutError  # no one waits for it
         try:
             return work()
         finally:

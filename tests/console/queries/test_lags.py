@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from kpybroker.client.actions.groups import lags_of
 from kpybroker.client.connect.admin import Cluster
@@ -56,6 +57,24 @@ def test_each_group_has_its_own_lag(broker: Broker, many: list[str], factory: An
     assert notes.items == []
     alone = lags_of(cluster, {many[3]: None}, notes)[many[3]]
     assert alone == found[many[3]]
+
+
+@pytest.mark.parametrize("factory", [DirectCluster, Cluster])
+def test_what_was_deleted_is_not_unread(broker: Broker, factory: Any) -> None:
+    cluster, notes = factory(settings_for(broker.bootstrap_servers)), Notes()
+    topic = f"gone-{factory.__name__}"
+    broker.create_topic(topic, 3)
+    broker.produce(topic, [record("v", "k", number) for number in (0, 1, 2)])
+    admin = broker.admin()
+    (deleted,) = admin.delete_records([TopicPartition(topic, 1, 1)]).values()
+    assert deleted.result(START_S).low_watermark == 1
+    part, topic_of = OffsetCommitRequest.OffsetCommitRequestPartition, OffsetCommitRequest.OffsetCommitRequestTopic
+    committed = [topic_of(name=topic, partitions=[part(partition_index=0, committed_offset=0)])]
+    with WireCluster(Settings(broker.bootstrap_servers, {}, START_S, "the test")) as wire:
+        request = OffsetCommitRequest(group_id=topic, topics=committed)
+        wire.coordinator(topic, GROUP).request(ApiKey.OFFSET_COMMIT, request)
+    assert lags_of(cluster, {topic: None}, notes) == {topic: (1, 1)}
+    assert notes.items == []
 
 
 def test_a_list_with_lags_asks_for_all_of_them_at_once(broker: Broker, many: list[str]) -> None:

@@ -50,6 +50,24 @@ def test_work_that_was_given_up_still_counts_until_it_ends(monkeypatch: pytest.M
     anyio.run(ask)
 
 
+def test_work_that_was_given_up_before_it_began_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "WORKING_MAX", 1)
+    done: list[int] = []
+
+    async def ask() -> None:
+        asked = Live(NOWHERE, page_s_max=-1)
+        with pytest.raises(CommandError, match="did not respond"):
+            await asked.run(lambda: done.append(1))
+        asked = Live(NOWHERE)
+        with anyio.CancelScope() as left:
+            left.cancel()
+            await asked.run(lambda: done.append(2))
+        await asked.run(lambda: done.append(3))
+
+    anyio.run(ask)
+    assert done == [3]
+
+
 def test_after_a_failure_the_next_page_has_a_new_client() -> None:
     def refused(*_: object) -> None:
         raise CommandError("refused")
