@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from kpybroker.broker.coordinators.share_messages import DELETE, INITIALIZE, READ, SUMMARY, WRITE, ShareApi
+from kpybroker.broker.loop.steps import Steps, run_to_end
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.core.share_coordinator.machine import Asked, Result, StateRequest
 from kpybroker.core.share_coordinator.values import (
@@ -78,36 +80,36 @@ class ShareStatePersister:
 
     async def initialize(self, group_id: str, partitions: Sequence[InitializeState]) -> list[StateResult]:
         """See `SharePersister`."""
-        return await self._ask(INITIALIZE, group_id, partitions)
+        return await run_to_end(self._ask(INITIALIZE, group_id, partitions))
 
     async def read(self, group_id: str, partitions: Sequence[ReadState]) -> list[ReadResult]:
         """See `SharePersister`."""
-        return await self._ask(READ, group_id, partitions)
+        return await run_to_end(self._ask(READ, group_id, partitions))
 
     async def read_summary(self, group_id: str, partitions: Sequence[ReadState]) -> list[SummaryResult]:
         """See `SharePersister`."""
-        return await self._ask(SUMMARY, group_id, partitions)
+        return await run_to_end(self._ask(SUMMARY, group_id, partitions))
 
-    async def write(self, group_id: str, partitions: Sequence[WriteState]) -> list[StateResult]:
+    def write(self, group_id: str, partitions: Sequence[WriteState]) -> Steps[list[StateResult]]:
         """See `SharePersister`."""
-        return await self._ask(WRITE, group_id, partitions)
+        return self._ask(WRITE, group_id, partitions)
 
     async def delete(self, group_id: str, partitions: Sequence[DeleteState]) -> list[StateResult]:
         """See `SharePersister`."""
-        return await self._ask(DELETE, group_id, partitions)
+        return await run_to_end(self._ask(DELETE, group_id, partitions))
 
     # --- attempts
 
-    async def _ask(self, api: ShareApi, group_id: str, asked: Sequence[Asked]) -> list[Any]:
+    def _ask(self, api: ShareApi, group_id: str, asked: Sequence[Asked]) -> Steps[list[Any]]:
         """One result a partition; the results of `api` are of the type that its method promises."""
         results: dict[int, Result] = {}
         waiting = list(range(len(asked)))
         for attempt in range(1, ATTEMPTS + 1):
-            await self._attempt(api, group_id, {index: asked[index] for index in waiting}, results)
+            yield from self._attempt(api, group_id, {index: asked[index] for index in waiting}, results)
             waiting = [index for index in waiting if results[index].error in RETRIABLE]
             if not waiting or attempt == ATTEMPTS:
                 break
-            await self._host.clock.pause(self._backoff_s(attempt))
+            yield partial(self._host.clock.pause, self._backoff_s(attempt))
         if waiting:
             first = waiting[0]
             logger.error(
@@ -124,20 +126,27 @@ class ShareStatePersister:
         jitter = self._host.random.uniform(1 - JITTER, 1 + JITTER)
         return float(min(BACKOFF_S * 2 ** (attempt - 1) * jitter, BACKOFF_S_MAX))
 
-    async def _attempt(self, api: ShareApi, group_id: str, asked: dict[int, Asked], results: dict[int, Result]) -> None:
+    def _attempt(
+        self, api: ShareApi, group_id: str, asked: dict[int, Asked], results: dict[int, Result]
+    ) -> Steps[None]:
         """Ask about each partition once, all coordinators at a time."""
         if not self._metadata.contains(SHARE_GROUP_STATE_TOPIC_NAME):
-            await self._create_topics([SHARE_GROUP_STATE_TOPIC_NAME])
+            yield partial(self._create_topics, [SHARE_GROUP_STATE_TOPIC_NAME])
         by_broker: dict[int, dict[int, Asked]] = {}
         for index, one in asked.items():
             by_broker.setdefault(self._coordinator_of(_key(group_id, one)), {})[index] = one
         if len(by_broker) == 1:
             ((broker_id, some),) = by_broker.items()
-            await self._ask_coordinator(api, broker_id, group_id, some, results)
-            return
+            yield from self._ask_coordinator(api, broker_id, group_id, some, results)
+        else:
+            yield partial(self._ask_coordinators, api, group_id, by_broker, results)
+
+    async def _ask_coordinators(
+        self, api: ShareApi, group_id: str, by_broker: dict[int, dict[int, Asked]], results: dict[int, Result]
+    ) -> None:
         async with trio.open_nursery() as nursery:
             for broker_id, some in by_broker.items():
-                nursery.start_soon(self._ask_coordinator, api, broker_id, group_id, some, results)
+                nursery.start_soon(run_to_end, self._ask_coordinator(api, broker_id, group_id, some, results))
 
     def _coordinator_of(self, key: SharePartitionKey) -> int:
         """The broker that leads the state's partition; -1 if none does."""
@@ -151,19 +160,19 @@ class ShareStatePersister:
         )
         return leader if self._metadata.is_alive(leader) else -1
 
-    async def _ask_coordinator(
+    def _ask_coordinator(
         self, api: ShareApi, broker_id: int, group_id: str, asked: dict[int, Asked], results: dict[int, Result]
-    ) -> None:
+    ) -> Steps[None]:
         if broker_id < 0:
             error = ErrorCode.COORDINATOR_NOT_AVAILABLE
             results |= {index: _failed(api, group_id, one, error) for index, one in asked.items()}
             return
         partitions = list(asked.values())
         if broker_id == self._host.node_id:
-            local = await self._coordinators().ask(group_id, partitions, is_summary=api.is_summary)
+            local = yield from self._coordinators().ask(group_id, partitions, is_summary=api.is_summary)
             results |= zip(asked, local, strict=True)
             return
-        found = await self._ask_broker(api, broker_id, group_id, partitions)
+        found = yield partial(self._ask_broker, api, broker_id, group_id, partitions)
         for index, one in asked.items():
             missing = _failed(api, group_id, one, ErrorCode.NETWORK_EXCEPTION)
             results[index] = found.get((one.topic_id, one.partition), missing)

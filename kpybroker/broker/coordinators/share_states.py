@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kpybroker.broker.coordinators.kind import CoordinatorKind
 from kpybroker.broker.coordinators.partitions import CoordinatorPartitions
-from kpybroker.broker.loop.steps import run_to_end
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget
 from kpybroker.core.share_coordinator.machine import (
     Asked,
@@ -106,14 +106,16 @@ class ShareCoordinators:
 
     # --- requests
 
-    async def ask(self, group_id: str, asked: Sequence[Asked], *, is_summary: bool = False) -> list[Result]:
+    def ask(self, group_id: str, asked: Sequence[Asked], *, is_summary: bool = False) -> Steps[list[Result]]:
         """One result for each share partition that is asked about, in this order, when all of them are committed."""
         budget, began_s = YieldBudget(), self._host.clock.monotonic()
         begun: list[Result | PendingReply] = []
-        for one in asked:
-            begun.append(self._begin(group_id, one, is_summary))
-            await budget.spend()
-        results = [one if isinstance(one, Result) else await run_to_end(one.wait()) for one in begun]
+        for wanted in asked:
+            begun.append(self._begin(group_id, wanted, is_summary))
+            yield from budget.steps()
+        results: list[Result] = []
+        for one in begun:
+            results.append(one if isinstance(one, Result) else (yield from one.wait()))
         if asked and isinstance(asked[0], WriteState):
             writes = sum(1 for one in results if one.error is ErrorCode.NONE)
             self.times.count(writes, 1000 * (self._host.clock.monotonic() - began_s))

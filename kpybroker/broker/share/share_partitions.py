@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from kpybroker.broker.loop.steps import Steps, Wait
+from kpybroker.broker.loop.steps import Steps, Wait, run_steps
 from kpybroker.broker.share.counts import GroupTimes, ShareCounts
 from kpybroker.broker.share.led import CHANGES_MIN, LED_BYTES, Done, LedSharePartition
 from kpybroker.broker.share.share_fetches import ShareFetches
@@ -314,12 +314,14 @@ class SharePartitions:
             led.writes.append((outcome.write, done))
             if not led.is_writing:
                 led.is_writing = True
-                self._host.spawn("share-group-state-write", self._write, led)
+                begun = run_steps(self._write(led))
+                if begun is not None:
+                    self._host.spawn("share-group-state-write", lambda: begun)
         if outcome.wakes:
             led.wake()
         self.arm(led)
 
-    async def _write(self, led: LedSharePartition) -> None:
+    def _write(self, led: LedSharePartition) -> Steps[None]:
         machine = led.machine
         assert machine is not None
         group_id, topic_id, index = led.key
@@ -336,7 +338,7 @@ class SharePartitions:
                 last.delivery_complete_count,
                 tuple(batch for write, _ in writes for batch in write.batches),
             )
-            (result,) = await self._persister.write(group_id, [state])
+            (result,) = yield from self._persister.write(group_id, [state])
             now = self._host.clock.monotonic()
             for write, done in writes:
                 self.take(led, machine.written(write, result.error, now), done, result.error_message)

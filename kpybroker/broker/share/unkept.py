@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import trio
 
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.core.share_coordinator.values import (
     UNINITIALIZED_START_OFFSET,
     DeleteState,
@@ -34,7 +35,8 @@ class UnkeptStates:
 
     async def initialize(self, group_id: str, partitions: Sequence[InitializeState]) -> list[StateResult]:
         """Always well."""
-        return await self._done(partitions)
+        await trio.lowlevel.checkpoint()
+        return _done(partitions)
 
     async def read(self, group_id: str, partitions: Sequence[ReadState]) -> list[ReadResult]:
         """States that have not begun."""
@@ -48,16 +50,18 @@ class UnkeptStates:
             SummaryResult(one.topic_id, one.partition, start_offset=UNINITIALIZED_START_OFFSET) for one in partitions
         ]
 
-    async def write(self, group_id: str, partitions: Sequence[WriteState]) -> list[StateResult]:
+    def write(self, group_id: str, partitions: Sequence[WriteState]) -> Steps[list[StateResult]]:
         """Always well."""
-        return await self._done(partitions)
+        yield trio.lowlevel.checkpoint
+        return _done(partitions)
 
     async def delete(self, group_id: str, partitions: Sequence[DeleteState]) -> list[StateResult]:
         """Always well."""
-        return await self._done(partitions)
-
-    async def _done(
-        self, partitions: Sequence[InitializeState] | Sequence[WriteState] | Sequence[DeleteState]
-    ) -> list[StateResult]:
         await trio.lowlevel.checkpoint()
-        return [StateResult(one.topic_id, one.partition) for one in partitions]
+        return _done(partitions)
+
+
+def _done(
+    partitions: Sequence[InitializeState] | Sequence[WriteState] | Sequence[DeleteState],
+) -> list[StateResult]:
+    return [StateResult(one.topic_id, one.partition) for one in partitions]

@@ -5,9 +5,9 @@ Names are Kafka's. A *share partition* is one partition of a topic as one share 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -171,8 +171,8 @@ class SharePersister(Protocol):
         No error for a state that was not initialized: its start offset is -1.
         """
 
-    async def write(self, group_id: str, partitions: Sequence[WriteState]) -> list[StateResult]:
-        """Change states, as the partitions' leader; the result is there when it is committed.
+    def write(self, group_id: str, partitions: Sequence[WriteState]) -> Generator[Any, Any, list[StateResult]]:
+        """Steps that change states, as the partitions' leader; the result is there when it is committed.
 
         FENCED_LEADER_EPOCH and FENCED_STATE_EPOCH if later ones were seen; INVALID_REQUEST if the state was not
         initialized.

@@ -12,6 +12,7 @@ import trio.testing
 
 from kpybroker.broker.coordinators.share_messages import INITIALIZE, WRITE
 from kpybroker.broker.coordinators.share_persister import ATTEMPTS, ShareStatePersister
+from kpybroker.broker.loop.steps import Steps, run_to_end
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.core.share_coordinator.values import (
@@ -82,7 +83,8 @@ class Scene:
             raise error
         return error
 
-    async def ask(self, group_id: str, asked: Sequence[Any], *, is_summary: bool = False) -> list[Any]:
+    def ask(self, group_id: str, asked: Sequence[Any], *, is_summary: bool = False) -> Steps[list[Any]]:
+        yield trio.lowlevel.checkpoint
         self.asked.append((HERE, trio.current_time(), [one.partition for one in asked]))
         return [StateResult(one.topic_id, one.partition, self._next_error()) for one in asked]
 
@@ -139,7 +141,7 @@ async def test_what_passes_is_asked_again_after_a_growing_backoff(clock: trio.te
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ]
         write = WriteState(TOPIC_ID, 0, 1, 2, 3, 4, (StateBatch(5, 6, 2, 1),))
-        assert await scene.persister.write("g", [write]) == [StateResult(TOPIC_ID, 0)]
+        assert await run_to_end(scene.persister.write("g", [write])) == [StateResult(TOPIC_ID, 0)]
         times = [at for _, at, _ in scene.asked]
         waits = [later - earlier for earlier, later in pairwise(times)]
         assert len(waits) == ATTEMPTS - 1

@@ -12,6 +12,7 @@ from typing import Any
 import trio
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.core.share_coordinator.values import (
     DeleteState,
     InitializeState,
@@ -68,19 +69,19 @@ async def test_the_first_request_creates_the_topic_and_states_survive_a_restart(
             InitializeState(topic_id, 9, 1),
             InitializeState(topic_id, -1, 1),
         ]
-        direct = await broker.coordinators.share_states.ask("g", wanted)
+        direct = await run_to_end(broker.coordinators.share_states.ask("g", wanted))
         assert errors(direct) == [ErrorCode.NOT_COORDINATOR] * 3
         assert await persister.initialize("g", wanted[:1]) == [type(direct[0])(topic_id, 0)]
         assert broker.metadata.partition_count(SHARE_GROUP_STATE_TOPIC_NAME) == 2
         log = broker.logs.get(SHARE_GROUP_STATE_TOPIC_NAME, 0)
         assert log is not None
         assert (set(log.config.cleanup_policy), log.config.retention_ms) == ({"delete"}, -1)
-        direct = await broker.coordinators.share_states.ask("g", wanted[1:])
+        direct = await run_to_end(broker.coordinators.share_states.ask("g", wanted[1:]))
         assert errors(direct) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REQUEST]
         (read,) = await persister.read("g", [ReadState(topic_id, 0, 7)])
         assert (read.error, read.state_epoch, read.start_offset) == (ErrorCode.NONE, 1, 10)
         write = WriteState(topic_id, 0, 1, 7, delivery_complete_count=5, state_batches=batches)
-        assert errors(await persister.write("g", [write])) == [ErrorCode.NONE]
+        assert errors(await run_to_end(persister.write("g", [write]))) == [ErrorCode.NONE]
     async with share_broker(tmp_path, keeps=True) as broker:
         persister = broker.coordinators.share_persister
         results = await persister.read("g", [ReadState(topic_id, 0, 7), ReadState(topic_id, 0, 6)])
@@ -99,7 +100,7 @@ async def test_what_later_snapshots_make_redundant_is_deleted(tmp_path: Path) ->
         await persister.initialize("g", [InitializeState(topic_id, 0, 1, 0)])
         for offset in range(5):
             write = WriteState(topic_id, 0, 1, 0, offset + 1, 0, (StateBatch(offset + 1, offset + 1, 2, 1),))
-            assert errors(await persister.write("g", [write])) == [ErrorCode.NONE]
+            assert errors(await run_to_end(persister.write("g", [write]))) == [ErrorCode.NONE]
         (shard,) = (shard for shard in coordinators.partitions.shards.values() if shard.machine.states)
         log = shard.partition.online_log()
         await coordinators.prune()
@@ -145,7 +146,8 @@ async def test_states_of_other_brokers_are_asked_for_and_taken_over(tmp_path: Pa
         assert kept_by(cluster, 1), "else nothing was asked for over the network"
         assert kept_by(cluster, 2)
         batch = StateBatch(30, 31, 2, 1)
-        written = await two.write("g", [WriteState(topic_id, index, 1, 0, 30, 2, (batch,)) for index in indexes])
+        states = [WriteState(topic_id, index, 1, 0, 30, 2, (batch,)) for index in indexes]
+        written = await run_to_end(two.write("g", states))
         assert {result.error for result in written} == {ErrorCode.NONE}
         read = await two.read("g", [ReadState(topic_id, index, 5) for index in indexes])
         assert [(result.start_offset, result.state_batches) for result in read] == [(30, (batch,))] * PARTITIONS

@@ -11,6 +11,7 @@ import trio
 
 from kpybroker.broker.app import Broker
 from kpybroker.broker.handlers import routes
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContext
 from kpybroker.core.authorizer import AllowAll, Authorizer
 from kpybroker.core.share_coordinator.values import (
@@ -74,7 +75,7 @@ class FakePersister:
             )
         return results
 
-    async def write(self, group_id: str, partitions: Sequence[WriteState]) -> list[StateResult]:
+    def write(self, group_id: str, partitions: Sequence[WriteState]) -> Steps[list[StateResult]]:
         raise NotImplementedError
 
     async def delete(self, group_id: str, partitions: Sequence[DeleteState]) -> list[StateResult]:

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from kpybroker.broker.app import Broker
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.core.features import SHARE_VERSION, Finalized
 from kpybroker.core.share_coordinator.values import (
@@ -103,9 +104,9 @@ class MemoryPersister:
     async def read_summary(self, group_id: str, partitions: Sequence[ReadState]) -> list[SummaryResult]:
         raise NotImplementedError
 
-    async def write(self, group_id: str, partitions: Sequence[WriteState]) -> list[StateResult]:
-        await self.gate.wait()
-        await trio.lowlevel.checkpoint()
+    def write(self, group_id: str, partitions: Sequence[WriteState]) -> Steps[list[StateResult]]:
+        yield self.gate.wait
+        yield trio.lowlevel.checkpoint
         results = []
         for one in partitions:
             self.writes.append(one)

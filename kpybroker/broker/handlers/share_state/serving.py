@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kpybroker.broker.coordinators.share_messages import ShareApi
+from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.core.share_coordinator.machine import StateRequest
@@ -23,7 +24,7 @@ async def serve(broker: Broker, api: ShareApi, request: Any, context: RequestCon
     if not request.group_id or not request.topics or not all(topic.partitions for topic in request.topics):
         return api.response([])
     asked = api.asked(request)
-    results = await broker.coordinators.share_states.ask(request.group_id, asked, is_summary=api.is_summary)
+    results = await run_to_end(broker.coordinators.share_states.ask(request.group_id, asked, is_summary=api.is_summary))
     return api.response(results)
 
 
