@@ -26,6 +26,7 @@ from compat_tests.support.command_line import CommandLine
 from compat_tests.support.groups.serving import group_broker
 from compat_tests.support.tools import Tools, program_command, run_process
 from compat_tests.support.waiting import eventually
+from kpybroker.broker.loop.steps import run_to_end
 from kpybroker.core.machine import Now
 from kpybroker.core.share_coordinator.batches import combine
 from kpybroker.core.share_coordinator.machine import (
@@ -252,7 +253,7 @@ async def write_states(directory: Path) -> None:
         for first in (7, 20, 11):
             batches = (StateBatch(first, first + 3, 2, 1), StateBatch(first + 4, first + 4, 0, 2))
             write = WriteState(topic_id, 0, 1, 3, -1, 4, batches)
-            (result,) = await persister.write("grüße:1", [write])
+            (result,) = await run_to_end(persister.write("grüße:1", [write]))
             assert result.error == 0
         await persister.delete("grüße:1", [DeleteState(topic_id, 1)])
 
