@@ -87,7 +87,10 @@ class CoordinatorPartitions(Generic[M]):
 
     def shard_for(self, key: str) -> Shard[M]:
         """The shard that holds a key. Raises COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR."""
-        index = self.partition_for(key)
+        return self.shard_at(self.partition_for(key))
+
+    def shard_at(self, index: int) -> Shard[M]:
+        """The shard of a partition. Raises as `shard_for`."""
         if index in self._loading:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         shard = self.shards.get(index)

@@ -17,7 +17,6 @@ import trio
 
 from kpybroker.broker.coordinators.share_messages import DELETE, INITIALIZE, READ, SUMMARY, WRITE, ShareApi
 from kpybroker.broker.loop.steps import Steps, run_to_end
-from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.core.share_coordinator.machine import Asked, Result, StateRequest
 from kpybroker.core.share_coordinator.values import (
     DeleteState,
@@ -29,6 +28,7 @@ from kpybroker.core.share_coordinator.values import (
     SummaryResult,
     WriteState,
     coordinator_key,
+    state_partition,
 )
 from kpybroker.core.topic_names import SHARE_GROUP_STATE_TOPIC_NAME
 from kpybroker.wire.errors import ErrorCode, ProtocolError
@@ -154,10 +154,7 @@ class ShareStatePersister:
         count = self._metadata.partition_count(topic)
         if not count:
             return -1
-        leader, _ = self._metadata.leader_and_epoch(topic, coordinator_partition(coordinator_key(key), count)) or (
-            -1,
-            -1,
-        )
+        leader, _ = self._metadata.leader_and_epoch(topic, state_partition(key, count)) or (-1, -1)
         return leader if self._metadata.is_alive(leader) else -1
 
     def _ask_coordinator(

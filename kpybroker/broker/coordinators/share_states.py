@@ -25,7 +25,7 @@ from kpybroker.core.share_coordinator.machine import (
     StateRequest,
 )
 from kpybroker.core.share_coordinator.records import decode_record, encode_record
-from kpybroker.core.share_coordinator.values import WriteState, coordinator_key
+from kpybroker.core.share_coordinator.values import WriteState, state_partition
 from kpybroker.core.topic_names import SHARE_GROUP_STATE_TOPIC_NAME
 from kpybroker.storage.disk.errors import LogDirError
 from kpybroker.wire.compression import Codec
@@ -128,7 +128,8 @@ class ShareCoordinators:
         if not self.partitions.is_active:
             return request.result(ErrorCode.COORDINATOR_NOT_AVAILABLE, NOT_AVAILABLE)
         try:
-            return self.partitions.shard_for(coordinator_key(request.key)).begin(request)
+            index = state_partition(request.key, self.partitions.partition_count)
+            return self.partitions.shard_at(index).begin(request)
         except KafkaError as error:
             return request.failed(error.code)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kpybroker.core.share_coordinator.batches import Batches
 from kpybroker.core.share_coordinator.values import SharePartitionKey, StateBatch
@@ -68,13 +69,19 @@ ShareRecord = ShareSnapshot | ShareUpdate
 
 def encode_record(record: ShareRecord) -> tuple[bytes, bytes | None]:
     """Key and value bytes."""
-    group_id, topic_id, partition = record.key
     if isinstance(record, ShareUpdate):
-        key = ShareUpdateKey(group_id=group_id, topic_id=topic_id, partition=partition)
-        return _VERSION.pack(UPDATE_TYPE) + encode(key, UPDATE_TYPE), _encode_update(record)
-    snapshot_key = ShareSnapshotKey(group_id=group_id, topic_id=topic_id, partition=partition)
+        return _encode_key(ShareUpdateKey, UPDATE_TYPE, record.key), _encode_update(record)
     value = None if record.state is None else _encode_snapshot(record.state)
-    return _VERSION.pack(SNAPSHOT_TYPE) + encode(snapshot_key, SNAPSHOT_TYPE), value
+    return _encode_key(ShareSnapshotKey, SNAPSHOT_TYPE, record.key), value
+
+
+@lru_cache(maxsize=128)
+def _encode_key(
+    message: type[ShareUpdateKey | ShareSnapshotKey], record_type: int, share_partition: SharePartitionKey
+) -> bytes:
+    group_id, topic_id, partition = share_partition
+    key = message(group_id=group_id, topic_id=topic_id, partition=partition)
+    return _VERSION.pack(record_type) + encode(key, record_type)
 
 
 def decode_record(key: bytes | memoryview, value: bytes | memoryview | None) -> ShareRecord | None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
+from kpybroker.core.offsets.values import coordinator_partition
 from kpybroker.wire.constants import INT32_MAX
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.znodes.jackson import ZnodeError
@@ -32,6 +34,12 @@ class SharePartitionKey(NamedTuple):
 def coordinator_key(key: SharePartitionKey) -> str:
     """Its name in FindCoordinator; a hash of it is the partition of `__share_group_state` that has its state."""
     return f"{key.group_id}:{encode_uuid(key.topic_id)}:{key.partition}"
+
+
+@lru_cache(maxsize=128)
+def state_partition(key: SharePartitionKey, partitions: int) -> int:
+    """The partition of `__share_group_state`, which has so many, that has its state."""
+    return coordinator_partition(coordinator_key(key), partitions)
 
 
 def check_coordinator_key(text: str) -> None:
