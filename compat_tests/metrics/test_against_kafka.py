@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -53,7 +54,8 @@ def both(launcher: Launcher) -> Iterator[dict[str, Done]]:
             side.play(PREPARE)
             before = settled(side)
             side.play(WORK)
-            after = eventually(lambda side=side: finished(side), f"{side.kind} has done its work")  # type: ignore[misc]
+            done_by = partial(finished, side, before)
+            after = eventually(done_by, f"{side.kind} has done its work")
             done[side.kind] = Done(side, Snapshot(before, after), side.broker.service.output())
         yield done
     finally:
@@ -72,9 +74,12 @@ def settled(side: Side) -> dict[str, Any]:
     return eventually(read, f"{side.kind} is idle")
 
 
-def finished(side: Side) -> dict[str, Any]:
+def finished(side: Side, before: dict[str, Any]) -> dict[str, Any]:
     """All MBeans after the work, once what it leaves is there. AssertionError: not yet."""
     found = settled(side)
+    # A deletion is three events: it is asked for, the replicas are gone, and so is the request for it.
+    deletions = "kafka.controller:name=TopicDeletionRateAndTimeMs,type=ControllerStats"
+    assert found[deletions]["Count"] >= before[deletions]["Count"] + 3, found[deletions]
     for name in (
         "kafka.controller:name=GlobalPartitionCount,type=KafkaController",
         "kafka.server:name=PartitionCount,type=ReplicaManager",

@@ -103,6 +103,7 @@ class LedSharePartition:
         self.is_idle = False
         """Whether no member has a session here: it ends once its writes have."""
         self.is_writing = False
+        """Whether `writes` are being persisted, or are about to be."""
         self.writes: deque[tuple[StateWrite, Done]] = deque()
         """What is to be persisted next, each with who is to know the result."""
         self.waiting: dict[Waiter, None] = {}

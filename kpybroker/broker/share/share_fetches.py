@@ -125,9 +125,15 @@ class ShareFetches:
         """Fetches that wait now."""
 
     def fetch(
-        self, wish: ShareWish, wanted: Sequence[tuple[SharePartitionId, str]]
+        self,
+        wish: ShareWish,
+        wanted: Sequence[tuple[SharePartitionId, str]],
+        before_waiting: Callable[[], None] = lambda: None,
     ) -> Steps[dict[SharePartitionId, Got]]:
-        """Acquire records of these partitions, by id and topic. Of those that give nothing now, none need be named."""
+        """Acquire records of these partitions, by id and topic. Of those that give nothing now, none need be named.
+
+        `before_waiting` is called whenever nothing was acquired, and the fetch is about to wait.
+        """
         if not wanted or wish.max_records == 0 or wish.max_bytes == 0:
             return {}
         if wish.max_bytes < 0:
@@ -148,7 +154,7 @@ class ShareFetches:
         for led in leds.values():
             led.waiting[waiter] = None
         try:
-            yield from self._until_due(wish, leds, got, waiter)
+            yield from self._until_due(wish, leds, got, waiter, before_waiting)
         except BaseException:
             release(got.values())
             raise
@@ -167,6 +173,7 @@ class ShareFetches:
         leds: dict[SharePartitionId, LedSharePartition],
         got: dict[SharePartitionId, Got],
         waiter: Waiter,
+        before_waiting: Callable[[], None],
     ) -> Steps[None]:
         """Put what there is into `got`, once that is enough, or the time is over from the first reads on."""
         deadline = trio.current_time() + max(wish.max_wait_ms, 0) / 1000
@@ -178,6 +185,7 @@ class ShareFetches:
             if (yield from self._acquire(wish, leds, got, waiter, takes_all=deadline <= trio.current_time())):
                 _drop_ended(leds, got)
                 return
+            before_waiting()
             self.waiting += 1
             try:
                 yield from waiter.until_woken(deadline)

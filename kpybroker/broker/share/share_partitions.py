@@ -69,11 +69,16 @@ class _Timer(NamedTuple):
 
 
 class Acknowledging:
-    """The acknowledgements of one request: `errors` by partition, complete after `until_done`, and their `messages`."""
+    """The acknowledgements of one request: `errors` by partition, complete after `until_done`, and their `messages`.
 
-    __slots__ = ("_failed", "_missing", "_named", "_wait", "errors", "messages")
+    `persist` begins to persist a share partition.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_changed", "_failed", "_missing", "_named", "_persist", "_wait", "errors", "messages")
+
+    def __init__(self, persist: Callable[[LedSharePartition], None]) -> None:
+        self._persist = persist
+        self._changed: list[LedSharePartition] = []
         self._named: set[str] = set()  # topics, for the metrics
         self._failed: set[str] = set()
         self.errors: dict[SharePartitionId, ErrorCode] = {}
@@ -101,8 +106,21 @@ class Acknowledging:
 
         return done
 
+    def changed(self, led: LedSharePartition) -> None:
+        """It is to be persisted by `persist`."""
+        self._changed.append(led)
+
+    def persist(self) -> None:
+        """Begin to persist what was changed, if it has not begun. A fetch of the same request acquires before, as in
+        Kafka: what the request releases is for the next one.
+        """
+        changed, self._changed = self._changed, []
+        for led in changed:
+            self._persist(led)
+
     def until_done(self) -> Steps[dict[SharePartitionId, ErrorCode]]:
         """The results, when what they changed is persisted."""
+        self.persist()
         if self._missing:
             self._wait = Wait(inf, serves_rest=True)
             yield self._wait
@@ -248,8 +266,8 @@ class SharePartitions:
     def acknowledge(
         self, group_id: str, member_id: str, batches: Mapping[SharePartitionId, Sequence[Acknowledgement]]
     ) -> Acknowledging:
-        """Change what the member holds, and begin to persist that."""
-        acknowledging, now = Acknowledging(), self._host.clock.monotonic()
+        """Change what the member holds. The caller has it persisted, in any case."""
+        acknowledging, now = Acknowledging(self._persist), self._host.clock.monotonic()
         for partition_id, acknowledgements in batches.items():
             self.counts.count_acknowledgements(acknowledgements)
             led = self._led.get(SharePartitionKey(group_id, *partition_id))
@@ -260,7 +278,8 @@ class SharePartitions:
                 done(ErrorCode.INVALID_RECORD_STATE)
             else:
                 machine = self.current(led, led.machine)
-                self.take(led, machine.acknowledge(member_id, acknowledgements, now), done)
+                if self._queue(led, machine.acknowledge(member_id, acknowledgements, now), done):
+                    acknowledging.changed(led)
                 self.charge(led, CUTS * sum(len(one.types) for one in acknowledgements))
         return acknowledging
 
@@ -308,18 +327,26 @@ class SharePartitions:
         """Write what there is to write, wake who waits, and set the timer. `done` is called with the final result, and
         the error's message: that of the outcome, or else this one.
         """
+        if self._queue(led, outcome, done, message):
+            self._persist(led)
+
+    def _queue(self, led: LedSharePartition, outcome: Outcome, done: Done, message: str | None = None) -> bool:
+        """As `take`; whether the caller is to begin to write."""
+        begins = outcome.write is not None and not led.is_writing
         if outcome.write is None:
             done(outcome.error, outcome.message or message)
         else:
             led.writes.append((outcome.write, done))
-            if not led.is_writing:
-                led.is_writing = True
-                begun = run_steps(self._write(led))
-                if begun is not None:
-                    self._host.spawn("share-group-state-write", lambda: begun)
+            led.is_writing = True
         if outcome.wakes:
             led.wake()
         self.arm(led)
+        return begins
+
+    def _persist(self, led: LedSharePartition) -> None:
+        begun = run_steps(self._write(led))
+        if begun is not None:  # it has to wait for the share coordinator
+            self._host.spawn("share-group-state-write", lambda: begun)
 
     def _write(self, led: LedSharePartition) -> Steps[None]:
         machine = led.machine

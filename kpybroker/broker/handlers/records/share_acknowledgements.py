@@ -114,6 +114,11 @@ class Acknowledged(NamedTuple):
             return None
         return self.acknowledging.messages.get(partition)
 
+    def persist(self) -> None:
+        """As `Acknowledging.persist`."""
+        if self.acknowledging is not None:
+            self.acknowledging.persist()
+
     def results(self) -> Steps[dict[SharePartitionId, ErrorCode]]:
         """The result of each partition, when it is persisted. As in Kafka, partitions for which there is nothing to do
         are named only next to others that were acknowledged.
@@ -127,7 +132,7 @@ class Acknowledged(NamedTuple):
 def acknowledge(
     broker: Broker, access: TopicAccess, key: SessionKey, topics: Iterable[AcknowledgedTopic], may_renew: bool
 ) -> Steps[Acknowledged]:
-    """Begin to acknowledge what a request says. `may_renew`: it says that it renews."""
+    """Acknowledge what a request says; the caller has it persisted. `may_renew`: the request says that it renews."""
     refused: dict[SharePartitionId, ErrorCode] = {}
     empty: list[SharePartitionId] = []
     wanted: dict[SharePartitionId, list[Acknowledgement]] = {}

@@ -10,6 +10,7 @@ sends nothing, so that the records stay locked until their time is over, and a d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,7 @@ def handle(broker: Broker, request: ShareFetchRequest, context: RequestContext) 
     got: dict[SharePartitionId, Got] = {}
     try:
         if not renews and request.share_session_epoch != FINAL_EPOCH:
-            got = yield from _fetch(broker, request, context, access, list(session.partitions))
+            got = yield from _fetch(broker, request, context, access, list(session.partitions), acknowledged.persist)
         results = yield from acknowledged.results()
         context.on_sent = [partial(release, got.values())]
         response = yield from _response(broker, context, request, session, got)
@@ -92,6 +93,7 @@ def handle(broker: Broker, request: ShareFetchRequest, context: RequestContext) 
             broker.coordinators.share_partitions.release(session)
     except BaseException:
         release(got.values())
+        acknowledged.persist()
         raise
     return response
 
@@ -132,6 +134,7 @@ def _fetch(
     context: RequestContext,
     access: TopicAccess,
     partitions: list[SharePartitionId],
+    before_waiting: Callable[[], None],
 ) -> Steps[dict[SharePartitionId, Got]]:
     """Those of the session that may be read, each time with another one first."""
     refused: dict[SharePartitionId, Got] = {}
@@ -164,7 +167,7 @@ def _fetch(
         context.api_version >= RENEWALS_FROM and request.share_acquire_mode == RECORD_LIMIT,
         context,
     )
-    got = yield from broker.coordinators.share_partitions.fetches.fetch(wish, wanted)
+    got = yield from broker.coordinators.share_partitions.fetches.fetch(wish, wanted, before_waiting)
     refused.update(got)
     return refused
 
