@@ -6,11 +6,15 @@ replica of every partition is in sync, or where each append is synced.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import trio
 
 from compat_tests.faults.history import Absence, History
-from tests.simulation.checks.observer import is_in_sync
+from tests.simulation.checks.observer import is_in_sync, is_relied_on
 from tests.simulation.clients.client import now_ns
+from tests.simulation.seams.agenda import until
 from tests.simulation.seams.tree import HOST as TREE
 from tests.simulation.storm import Fault, Storm
 from tests.simulation.world import SESSION_TIMEOUT_MS, Machine, World
@@ -18,7 +22,7 @@ from tests.simulation.world import SESSION_TIMEOUT_MS, Machine, World
 CLOCK_JUMP_MS_MAX = 30_000
 SLOW_LINK_S, SLOW_DISK_S = 0.5, 0.5
 REBOOT_S = SESSION_TIMEOUT_MS / 1000 + 2
-"""A host without power is gone for so long that the controller knows: its broker leaves the ISR, with what it lost."""
+"""A host without power is gone for longer than its session, and until a controller has seen that."""
 ROOM_BYTES_MAX = 50_000
 
 
@@ -47,24 +51,28 @@ class Faults:
             return
         self._down.add(fault.broker)
         machine.kill(power_cut=power_cut)
-        await self._is_absent(fault)
+        with self._absent(fault):
+            await trio.sleep(fault.for_s)
+            await until(lambda: not machine.has_lost_power or not is_relied_on(self._world, fault.broker))
         await machine.restart()
         self._down.discard(fault.broker)
 
-    async def _is_absent(self, fault: Fault) -> None:
+    @contextmanager
+    def _absent(self, fault: Fault) -> Iterator[None]:
         """What is acknowledged in the meantime, it does not have."""
         since = now_ns()
         try:
-            await trio.sleep(fault.for_s)
+            yield
         finally:
             self._history.absences.append(Absence(fault.broker, since, now_ns()))
 
     async def _pause(self, machine: Machine, fault: Fault) -> None:
-        """It stops, as by SIGSTOP, and goes on where it was."""
+        """It stops, as by SIGSTOP, and goes on where it was, or is killed."""
         process = machine.pause()
         if process is not None:
             try:
-                await self._is_absent(fault)
+                with self._absent(fault), trio.move_on_after(fault.for_s):
+                    await until(lambda: not process.is_alive)
             finally:
                 machine.go_on(process)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import trio
 
 from compat_tests.faults.check import check
@@ -11,7 +13,7 @@ from kpybroker.wire import znodes
 from tests.simulation.checks.at_rest import not_as_wanted, unsettled
 from tests.simulation.checks.excuses import without_deleted, without_lost
 from tests.simulation.checks.leftovers import leftovers
-from tests.simulation.checks.observer import Observer, check_copies, running
+from tests.simulation.checks.observer import Observer, check_copies, is_relied_on, running
 from tests.simulation.checks.steps import Steps
 from tests.simulation.clients.administrator import OWN
 from tests.simulation.clients.client import Partition
@@ -20,7 +22,7 @@ from tests.simulation.clients.fetcher import Fetcher
 from tests.simulation.faults import Faults, end
 from tests.simulation.seams.agenda import until
 from tests.simulation.storm import Storm
-from tests.simulation.world import Ended, World, simulate
+from tests.simulation.world import Ended, Machine, World, simulate
 
 TOPIC = "t"
 START_S_MAX, CLIENTS_S_MAX, SETTLE_S_MAX, STOP_S_MAX = 30.0, 60.0, 60.0, 60.0
@@ -73,8 +75,12 @@ class Scenario:
 
     async def _all_run(self) -> None:
         await until(lambda: not self._are_dead_and_registered())  # as after `Faults._power`
-        for machine in self._world.machines.values():
+        for machine in sorted(self._world.machines.values(), key=lambda machine: machine.has_lost_power):
+            await until(partial(self._may_start, machine))
             await machine.start()
+
+    def _may_start(self, machine: Machine) -> bool:
+        return not machine.has_lost_power or not is_relied_on(self._world, machine.broker_id)
 
     def _are_dead_and_registered(self) -> bool:
         """Whether the session of a broker whose process has ended goes on."""

@@ -136,6 +136,8 @@ class Machine:
         self.last_files = self.disk.files
         """What the present process has, or the last one had."""
         self.is_wanted = self._is_kept = False
+        self.has_lost_power = False
+        """What it had not synced is lost. What starts it again first waits until no one relies on it."""
         self.starts = 0
         self._serves = trio.Event()
         self._ended = trio.Event()
@@ -144,7 +146,7 @@ class Machine:
     async def start(self) -> None:
         """Start a broker; returns when it serves. It is started again until it does, as by systemd."""
         if not self.is_wanted:
-            self.is_wanted = True
+            self.is_wanted, self.has_lost_power = True, False
             self._serves = trio.Event()
             if not self._is_kept:  # else the last one still stops, and another one follows
                 self._is_kept = True
@@ -232,7 +234,7 @@ class Machine:
         self.world.trace.add(self.host, "power cut" if power_cut else "killed")
         self.world.network.end(process, power_cut=power_cut)
         self.disk.detach(power_cut=power_cut)
-        self.is_wanted = False
+        self.is_wanted, self.has_lost_power = False, power_cut
         self.broker = None
         broker.crash()
         self.go_on(process)

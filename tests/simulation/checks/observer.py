@@ -48,6 +48,11 @@ def replicas(world: World, partition: Partition) -> dict[int, Replica]:
     return found
 
 
+def is_relied_on(world: World, broker_id: int) -> bool:
+    """Whether an ISR has the broker next to others, so that it leads or may be elected."""
+    return any(broker_id in state.isr and len(state.isr) > 1 for _, _, state in states(world))
+
+
 def is_in_sync(world: World) -> bool:
     """Whether all brokers run, and every partition has all replicas in its ISR, the leader's view included."""
     return not_in_sync(world) is None
