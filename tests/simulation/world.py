@@ -280,6 +280,8 @@ class World:
         self.shortcuts = [name for name in SHORTCUTS if self.chance.random() < 0.5]
         self.keys: dict[str, str] = {}
         self.problems: list[str] = []
+        self.left_behind: set[tuple[int, bytes, int]] = set()
+        """Broker, topic id and index of replicas that were taken from their partitions and have not heard of it."""
         self.nursery: trio.Nursery
         self.machines: dict[int, Machine] = {}
         for broker_id in range(1, brokers + 1):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kpybroker.broker.replication.partition import Partition as Replica
 from kpybroker.wire import znodes
-from kpybroker.wire.znodes.topics import PartitionState, decode_topic
-from tests.simulation.checks.observer import not_in_sync, replicas, running, states
+from kpybroker.wire.znodes.topics import decode_topic
+from tests.simulation.checks.observer import is_left_behind, not_in_sync, replicas, running, states
 from tests.simulation.clients.administrator import Operator, TopicState
 from tests.simulation.world import World
 
@@ -25,7 +24,9 @@ def unsettled(world: World) -> str | None:
     known = set()
     for partition, _, state in states(world):
         known.add(partition)
-        found = {key: one for key, one in replicas(world, partition).items() if not _was_absent(world, one, key, state)}
+        found = {
+            key: one for key, one in replicas(world, partition).items() if not is_left_behind(world, one, key, state)
+        }
         ends = {key: (replica.online_log().log_end_offset, replica.high_watermark) for key, replica in found.items()}
         if len({end for end, _ in ends.values()} | {mark for _, mark in ends.values()}) > 1:
             return f"{partition[0]}-{partition[1]} ends and is committed at {ends}, by broker"
@@ -33,19 +34,14 @@ def unsettled(world: World) -> str | None:
             return f"{partition[0]}-{partition[1]} is at {sorted(found)}, and should be at {sorted(state.isr)}"
     for machine in running(world):
         assert machine.broker is not None
-        strangers = {(replica.topic, replica.index) for replica in machine.broker.replicas} - known
+        strangers = {
+            (replica.topic, replica.index)
+            for replica in machine.broker.replicas
+            if (machine.broker_id, replica.topic_id, replica.index) not in world.left_behind
+        } - known
         if strangers:
             return f"{machine.broker_id} has {sorted(strangers)}, which no one wants"
     return None
-
-
-def _was_absent(world: World, replica: Replica, broker_id: int, state: PartitionState) -> bool:
-    """Whether its broker had no session when it was taken from the partition: no one says so to it then, and it stays
-    where it is, as in Kafka with ZooKeeper.
-    """
-    machine = world.machines[broker_id]
-    has_been_away = machine.starts > 1 or (machine.tree is not None and machine.tree.generation > 1)
-    return broker_id not in state.isr and replica.leader_epoch < state.leader_epoch and has_been_away
 
 
 def not_as_wanted(world: World, operator: Operator) -> str | None:

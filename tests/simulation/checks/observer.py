@@ -13,7 +13,7 @@ from kpybroker.wire import znodes
 from kpybroker.wire.records.batch import iter_batches
 from kpybroker.wire.records.record import iter_records
 from kpybroker.wire.znodes.paths import partition_state_path
-from kpybroker.wire.znodes.topics import PartitionState, decode_partition_state
+from kpybroker.wire.znodes.topics import PartitionState, decode_partition_state, decode_topic
 from tests.simulation.clients.client import now_ns
 from tests.simulation.world import Machine, World
 
@@ -31,6 +31,14 @@ def states(world: World) -> Iterator[tuple[Partition, int, PartitionState]]:
             node = nodes.get(partition_state_path(topic, int(index)))
             if node is not None:
                 yield (topic, int(index)), node.version, decode_partition_state(node.data)
+
+
+def assigned(world: World, partition: Partition) -> list[int]:
+    """The brokers that are to have it, as the tree says; none for a topic that is gone."""
+    topic, index = partition
+    node = world.store.image.nodes.get(f"{znodes.TOPICS}/{topic}")
+    found = None if node is None else decode_topic(topic, node.data).partitions.get(index)
+    return [] if found is None else list(found.replicas)
 
 
 def running(world: World) -> list[Machine]:
@@ -77,6 +85,15 @@ def not_in_sync(world: World) -> str | None:
     return None
 
 
+def is_left_behind(world: World, replica: Replica, broker_id: int, state: PartitionState) -> bool:
+    """Whether it was taken from the partition while its broker had no session, or could not be reached until that
+    ended: no one says so to it later, and it stays where it is, as in Kafka with ZooKeeper.
+    """
+    machine = world.machines[broker_id]
+    has_been_away = machine.starts > 1 or (machine.tree is not None and machine.tree.generation > 1)
+    return broker_id not in state.isr and replica.leader_epoch < state.leader_epoch and has_been_away
+
+
 class Observer:
     """Fills the looks of a history; `then` is what else looks so often. Topics that are made again and again, under one
     name, are `without` looks: `steps` sees which is which.
@@ -93,6 +110,10 @@ class Observer:
 
     def look(self) -> None:
         for partition, version, state in states(self._world):
+            for broker_id, replica in replicas(self._world, partition).items():
+                is_assigned = broker_id in assigned(self._world, partition)
+                if not is_assigned and is_left_behind(self._world, replica, broker_id, state):
+                    self._world.left_behind.add((broker_id, replica.topic_id, replica.index))
             if partition[0] in self._without:
                 continue
             asked = now_ns()
