@@ -32,6 +32,7 @@ PLAY_S_MAX = 300.0
 HASH_SEED = "0"
 SEEDS_A_PROCESS = 50
 """Then it is replaced, so that what a process remembers is bounded."""
+SAID_EVERY = 100
 
 
 class Result(NamedTuple):
@@ -152,7 +153,9 @@ def main(arguments: list[str]) -> int:
 def _play_many(options: argparse.Namespace) -> int:
     began, cpu_s, failed = time.monotonic(), 0.0, 0
     seeds = with_client(range(options.first, options.first + options.seeds), options.seconds, options.kind)
-    for result in play_all(seeds, options.seconds, options.workers):
+    for count, result in enumerate(play_all(seeds, options.seconds, options.workers), 1):
+        if not count % SAID_EVERY:
+            print(f"{count} seeds, {failed} fail", file=sys.stderr, flush=True)
         cpu_s += result.cpu_s
         if options.cpu is not None:
             with options.cpu.open("a") as file:

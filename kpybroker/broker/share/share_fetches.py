@@ -128,7 +128,7 @@ class ShareFetches:
         self,
         wish: ShareWish,
         wanted: Sequence[tuple[SharePartitionId, str]],
-        before_waiting: Callable[[], None] = lambda: None,
+        before_waiting: Callable[[], None],
     ) -> Steps[dict[SharePartitionId, Got]]:
         """Acquire records of these partitions, by id and topic. Of those that give nothing now, none need be named.
 

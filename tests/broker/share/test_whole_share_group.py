@@ -74,6 +74,57 @@ async def test_a_group_consumes_and_goes_on_after_a_restart(tmp_path: Path) -> N
         assert rows(await member.fetch(max_wait_ms=5_000)) == [(6, 6, 1)]
 
 
+async def test_what_a_fetch_releases_is_for_the_next_one_if_there_is_anything_else(tmp_path: Path) -> None:
+    async with whole_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        await join(broker, "m")
+        member = Member(broker, topic_id)
+        assert rows(await member.fetch(max_wait_ms=200)) == []
+        produce(broker, b"a", b"b")
+        assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 1, 1)]
+        produce(broker, b"c")
+        response = await member.fetch(acks={0: [(0, 0, ACCEPT), (1, 1, RELEASE)]}, max_wait_ms=5_000)
+        assert rows(response) == [(2, 2, 1)]
+        assert rows(await member.fetch(max_wait_ms=5_000)) == [(1, 1, 2)]
+
+
+async def test_a_fetch_that_has_to_wait_gets_what_it_releases(tmp_path: Path) -> None:
+    async with whole_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        await join(broker, "m")
+        member = Member(broker, topic_id)
+        assert rows(await member.fetch(max_wait_ms=200)) == []
+        produce(broker, b"a", b"b")
+        assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 1, 1)]
+        with trio.fail_after(60):  # else it would wait for so long as it may
+            response = await member.fetch(acks={0: [(0, 0, ACCEPT), (1, 1, RELEASE)]}, max_wait_ms=600_000)
+        assert rows(response) == [(1, 1, 2)]
+
+
+async def test_what_a_fetch_that_fails_acknowledges_is_persisted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("as the test says")
+
+    async with whole_broker(tmp_path) as broker:
+        topic_id = await create_topic(broker, "t")
+        await join(broker, "m")
+        member = Member(broker, topic_id)
+        assert rows(await member.fetch(max_wait_ms=200)) == []
+        produce(broker, b"a", b"b")
+        assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 1, 1)]
+        with monkeypatch.context() as patched:
+            patched.setattr(broker.coordinators.share_partitions.fetches, "fetch", fails)
+            response = await member.fetch(acks={0: [(0, 0, ACCEPT)]})
+            assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        (led,) = broker.coordinators.share_partitions.led
+        assert not led.writes
+        assert not led.is_writing
+        assert led.machine is not None
+        assert led.machine.start_offset == 1
+
+
 async def test_a_partition_that_no_group_has_initialized_cannot_be_fetched(tmp_path: Path) -> None:
     async with whole_broker(tmp_path) as broker:
         member = Member(broker, await create_topic(broker, "t"))

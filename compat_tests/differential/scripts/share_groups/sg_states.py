@@ -186,8 +186,10 @@ PROBES: Mapping[str, tuple[ApiKey, int, Sequence[Step]]] = {
             at_once(1, member="x"),
             at_once(2, place(0, acks(0, 0, ACCEPT), acks(1, 2, RELEASE, REJECT)), member="x"),
             at_once(3, member="x"),
-            offsets(("{t}", [0, 1])),  # before the end of the session, which no one waits to be persisted
+            offsets(("{t}", [0, 1])),
             at_once(-1, member="x"),
+            fetch(0, place(0), member="y", max_wait_ms=1000),  # waits for what the end of the session releases
+            offsets(("{t}", [0, 1])),
         ],
     ),
     "acknowledge": (
