@@ -36,6 +36,11 @@ def _sequenced(sequence: int) -> Batch:
     return Batch([b"x"], producer_id="{own}", producer_epoch=0, sequence=sequence)
 
 
+LAST: Final = ask(ApiKey.LIST_GROUPS, v=4)
+"""Is not compared. Kafka counts a request once its response is sent, and reads the connection's next one after that: so
+all before this one are counted.
+"""
+
 PREPARE: Final = script(
     NAME,
     ApiKey.PRODUCE,
@@ -56,6 +61,7 @@ PREPARE: Final = script(
     create("{t}-small", max_message_bytes=200, segment_bytes=300),
     create("{t}-doomed"),
     commit(part(0, 0), v=7),
+    LAST,
 )
 
 WORK: Final = script(
@@ -128,8 +134,8 @@ WORK: Final = script(
         timeout_ms=10_000,
         topics=[{"name": "{t}-small", "partitions": [{"partition_index": 0, "offset": 1}]}],
     ),
-    ask(ApiKey.LIST_GROUPS, v=4),
     ask(ApiKey.API_VERSIONS, v=3, client_software_name="the-work", client_software_version="1.0"),
+    LAST,
 )
 PARTITIONS: Final = 15
 """After the work: 3 of the topic, one each of two others, 5 each of the two that coordinators keep."""
