@@ -36,11 +36,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--costs-to", metavar="FILE", help="write what each file of tests costs: see tests/costs.py")
 
 
+class Failures:
+    """Says what has failed when it does: the report of it comes when all have run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.getplugin("terminalreporter")
+        if report.failed and terminal is not None:
+            lines = [line for line in report.longreprtext.splitlines() if line.startswith("E ")]
+            terminal.write_line(" ".join((f"\nFAILED {report.nodeid}", *lines[:1])))
+
+
 SCRATCH = pytest.StashKey[Path]()
 """The folder of this run's files."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Failures(config))
     if "TMPDIR" not in os.environ and scratch.has_room():
         config.stash[SCRATCH] = scratch.begin()
     if config.getoption("--quick"):

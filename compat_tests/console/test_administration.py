@@ -89,6 +89,7 @@ def test_a_list_is_filtered_as_one_types_and_ctrl_k_finds_a_topic(
     expect(page.get_by_label("Find what has a name")).to_be_focused()
     page.keyboard.type(topic)
     page.keyboard.press("Enter")
+    page.wait_for_url("**/search?*")  # the list that is left has the topic, too
     expect(page.get_by_role("region", name="Topics")).to_contain_text(topic)
     assert barriers(page, axe_source) == []
     page.get_by_role("link", name=topic).click()
@@ -139,6 +140,7 @@ def test_access_is_given_and_a_group_is_edited_by_partition(
     expect(page.get_by_label("Offsets", exact=True)).to_have_value(f"{topic} {partition} {end}")
     page.get_by_label("Offsets", exact=True).fill(f"{topic} {partition} 1")
     page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("button", name="Commit these offsets")).to_be_visible()
     assert barriers(page, axe_source) == []
     page.get_by_role("button", name="Commit these offsets").click()
     expect(page.get_by_role("status")).to_contain_text("Done.")
