@@ -125,6 +125,7 @@ SCRIPTS = [
             change(GROUP, "", (SET, "share.delivery.count.limit", "7")),
             change(GROUP, "a b/c", (SET, "share.delivery.count.limit", "7"), validate_only=True),
             change(GROUP, G),
+            describe(GROUP, G, ["share.session.timeout.ms"], until={"results.0.configs.0.value": "45000"}),
             describe(GROUP, G, ["share.session.timeout.ms", "share.delivery.count.limit"]),
             describe(GROUP, ""),
             describe(GROUP, "{t}-none", ["share.auto.offset.reset", "no.such.key"]),
