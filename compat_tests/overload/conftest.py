@@ -17,11 +17,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture(scope="module")
 def victim(launcher: Launcher) -> Iterator[Victim]:
-    """One broker for a module, with somebody else's clients at work on it all the time.
-
-    What has no room in a listener's backlog Linux drops, and a client asks again after seconds: here there is room.
-    """
-    started = Victim(launcher.broker(auto_create_topics_enable="false", socket_listen_backlog_size="1000"))
+    """One broker for a module, with somebody else's clients at work on it all the time."""
+    started = Victim(launcher.broker(auto_create_topics_enable="false"))
     started.bystander.start()
     yield started
     started.close()

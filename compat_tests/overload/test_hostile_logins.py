@@ -54,7 +54,7 @@ def attacked(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> It
     """A broker whose bystander is logged in over TLS."""
     authority = Authority(tmp_path_factory.mktemp("hostile"))
     port = free_port()
-    broker = launcher.unstarted(socket_listen_backlog_size="1000")
+    broker = launcher.unstarted()
     broker.configure(secured_keys(broker.port, port, authority))
     broker.start()
     victim = Victim(broker, login=librdkafka_login(f"127.0.0.1:{port}", authority))

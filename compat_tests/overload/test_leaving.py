@@ -125,12 +125,9 @@ def _sync(address: tuple[str, int]) -> bytes:
 def test_thousands_that_wait_and_leave_keep_no_descriptors(
     own_broker: StartBroker, asks: Callable[[tuple[str, int]], bytes], shortcuts: str
 ) -> None:
-    """The listener has room for each crowd: Linux drops what a full backlog has no room for, and the client waits for
-    seconds before it asks again.
-    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    victim = Victim(own_broker(kpybroker_shortcuts=shortcuts, socket_listen_backlog_size="1000"))
+    victim = Victim(own_broker(kpybroker_shortcuts=shortcuts))
     create_topic(victim.broker.bootstrap, "t")
     with Raw(victim.address) as first:
         _joined(first, "waiting")

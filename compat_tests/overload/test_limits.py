@@ -191,7 +191,7 @@ def test_descriptors_run_out(own_broker: StartBroker, connections: contextlib.Ex
     psutil.Process(victim.pid).rlimit(psutil.RLIMIT_NOFILE, (victim.open_files + 100,) * 2)
     clients = []
     for _ in range(120):
-        with contextlib.suppress(TimeoutError):  # a full backlog
+        with contextlib.suppress(TimeoutError):
             clients.append(connections.enter_context(Raw(address(broker), timeout_s=0.05)))
     assert 10 < sum(map(is_served, clients)) < 100
     # It has a connection already; each of its records rolls a segment, which takes new files: some are kept for that.
@@ -229,7 +229,6 @@ def test_a_thousand_idle_connections(own_broker: StartBroker, connections: conte
     before = victim.rss
     idle = []
     for _ in range(1000):
-        # One after the other: a burst overflows the listener's backlog, and a lost SYN is repeated after a second.
         idle.append(connections.enter_context(Raw(address(broker))))
         assert is_served(idle[-1])
     print(f"{(victim.rss - before) / MIB:.1f} MiB more, {victim.rss / MIB:.1f} MiB in all")

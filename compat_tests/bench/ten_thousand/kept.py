@@ -6,12 +6,12 @@ The file has the latest quiet measurement of each scene; the page is made of all
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from compat_tests.bench.ten_thousand.scene import Figures
-from compat_tests.deps import CACHE
 
-FILE = CACHE / "bench-ten-thousand.json"
+FILE = Path(__file__).with_name("kept.json")
 
 Found = dict[tuple[str, int], Figures]
 """By kind and size."""

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 DESCRIPTORS_KEPT_MAX = 256
 KAFKAS_SEND_BUFFER_BYTES, SEND_BUFFER_BYTES = 102_400, 300_000
 """Kafka's default, which every server.properties has, and what is used instead: docs/decisions/send-buffer.md."""
+KAFKAS_BACKLOG, BACKLOG = 50, 4096
+"""The same for connections that wait to be accepted: what has no room Linux drops, and the client tries again after a
+second or more. 4096 is the most that Linux has by default (net.core.somaxconn).
+"""
 
 
 class ResponseOut(Protocol):
@@ -161,7 +165,7 @@ class SocketTransport:
             if self._receive_buffer_bytes > 0:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
             sock.bind(info[4])
-            sock.listen(backlog)
+            sock.listen(BACKLOG if backlog == KAFKAS_BACKLOG else backlog)
             sock.setblocking(False)
         except BaseException:
             sock.close()

@@ -25,7 +25,9 @@ DOCS: Final[dict[str, str]] = {
     ),
     "socket.receive.buffer.bytes": "Receive buffer of a socket; -1 leaves it to the system.",
     "socket.request.max.bytes": "Largest request that is accepted, in bytes.",
-    "socket.listen.backlog.size": "How many connections may wait to be accepted.",
+    "socket.listen.backlog.size": (
+        "How many connections may wait to be accepted. Kafka's default, 50, is treated as 4096."
+    ),
     "max.connections.per.ip": "How many connections one client address may have.",
     "max.connections.per.ip.overrides": "Limits for single client addresses, as host:number separated by commas.",
     "max.connections": "How many connections the broker, and each listener, accepts; further ones wait.",

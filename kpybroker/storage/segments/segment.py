@@ -386,9 +386,9 @@ class LogSegment:
             self.append_largest_timestamp()
 
     def _remove_indexes(self) -> None:
-        """Replace both indexes by new, empty ones."""
+        """Empty both indexes, or make new ones in place of those that have something in them."""
         self._is_index_full, self.walked_bytes = None, 0
-        self._indexes.remove()
+        self._indexes.make_empty()
         self._indexes.close_transactions()
         self._open_offset_index()
         self._open_time_index()

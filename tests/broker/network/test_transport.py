@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import socket
+import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,11 @@ import trio.testing
 
 from kpybroker.broker.network.sending import SMALL_SLICE_BYTES, Part
 from kpybroker.broker.network.transport import (
+    BACKLOG,
+    KAFKAS_BACKLOG,
     KAFKAS_SEND_BUFFER_BYTES,
     SEND_BUFFER_BYTES,
+    SocketListener,
     SocketStream,
     SocketTransport,
     Stream,
@@ -122,3 +127,17 @@ def test_a_port_taken_is_an_os_error() -> None:
     listener = transport.listen("127.0.0.1", 0, 5)
     with pytest.raises(OSError, match="in use"):
         transport.listen("127.0.0.1", listener.address[1], 5)
+
+
+def somaxconn() -> int:
+    return int(Path("/proc/sys/net/core/somaxconn").read_text())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="says how much may wait")
+async def test_kafkas_default_backlog_is_a_larger_one() -> None:
+    for configured, used in ((KAFKAS_BACKLOG, min(BACKLOG, somaxconn())), (49, 49), (51, 51)):
+        listener = SocketTransport().listen("127.0.0.1", 0, configured)
+        assert isinstance(listener, SocketListener)
+        info = listener._sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
+        assert struct.unpack_from("I", info, 28) == (used,), "tcpi_sacked: of a listening socket its backlog"
+        listener.close()

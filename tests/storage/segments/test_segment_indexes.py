@@ -57,5 +57,19 @@ def test_files_that_were_never_opened_are_renamed_and_removed_too(files: LossyFi
     assert files.stat("/y.index") is not None
     indexes.rename(names.INDEX_SUFFIX, "/z")
     assert files.stat("/z") is None
-    indexes.remove()
+    files.open(where.path(names.TIME_INDEX_SUFFIX)).pwrite(bytes(12), 0)
+    indexes.make_empty()
     assert files.stat(where.path(names.TIME_INDEX_SUFFIX)) is None
+
+
+def test_empty_indexes_stay_when_a_segment_is_recovered(files: LossyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that was killed with ten thousand empty partitions would make twenty thousand files."""
+    segment = open_segment(SegmentFiles(files, "", 0), CONFIG, now_ms=NOW_MS, create=True)
+    unlinked: list[str] = []
+    monkeypatch.setattr(files, "unlink", unlinked.append)
+    segment.reset_indexes()
+    assert unlinked == []
+    segment.append(batch(base_offset=0, timestamp=5), 0, 0, 5, 0)
+    segment.become_inactive()
+    segment.reset_indexes()
+    assert unlinked == [segment.files.path(names.TIME_INDEX_SUFFIX)], "an offset index has nothing of one batch"
