@@ -70,14 +70,15 @@ def delete(raw: Raw, names: Sequence[str]) -> None:
         expect(response.responses[0].error_code, response.responses[0].name or "")
 
 
-def metadata(raw: Raw) -> Any:
-    """Of all topics."""
-    return raw.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), 9)
+def metadata(raw: Raw, *names: str) -> Any:
+    """Of these topics, or of all."""
+    topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in names] or None
+    return raw.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 9)
 
 
-def led(raw: Raw) -> int:
-    """How many partitions have a leader that lives."""
-    found = metadata(raw)
+def led(raw: Raw, *names: str) -> int:
+    """How many partitions of these topics, or of all, have a leader that lives."""
+    found = metadata(raw, *names)
     alive = {broker.node_id for broker in found.brokers}
     return sum(one.leader_id in alive for topic in found.topics for one in topic.partitions)
 
