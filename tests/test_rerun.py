@@ -68,6 +68,17 @@ def test_a_run_writes_down_what_failed(tmp_path: Path, workers: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_run_says_what_failed_before_its_end(tmp_path: Path, workers: str) -> None:
+    said = run(tmp_path, TESTS, "-n", workers).stdout.partition("= FAILURES =")[0].splitlines()
+    failed = [line.split()[1] for line in said if line.startswith("FAILED ")]
+    assert sorted(failed) == [
+        "test_it.py::test_fails[always]",
+        "test_it.py::test_fails[once]",
+        "test_it.py::test_has_no_fixture",
+    ]
+
+
 def test_a_run_that_was_interrupted_is_not_run_again(tmp_path: Path) -> None:
     assert run(tmp_path, INTERRUPTED).returncode == 2
     assert rerun.main([str(tmp_path / "failed.txt")]) == 1

@@ -133,7 +133,7 @@ def somaxconn() -> int:
     return int(Path("/proc/sys/net/core/somaxconn").read_text())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="says how much may wait")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says how much may wait")
 async def test_kafkas_default_backlog_is_a_larger_one() -> None:
     for configured, used in ((KAFKAS_BACKLOG, min(BACKLOG, somaxconn())), (49, 49), (51, 51)):
         listener = SocketTransport().listen("127.0.0.1", 0, configured)

@@ -49,6 +49,17 @@ async def join(broker: Broker, member_id: str) -> None:
             await trio.sleep(0.02)
 
 
+async def member_that_holds_two(broker: Broker) -> Member:
+    """Of the group of one member, which has the first two records of its topic."""
+    topic_id = await create_topic(broker, "t")
+    await join(broker, "m")
+    member = Member(broker, topic_id)
+    assert rows(await member.fetch(max_wait_ms=200)) == []
+    produce(broker, b"a", b"b")
+    assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 1, 1)]
+    return member
+
+
 async def test_a_group_consumes_and_goes_on_after_a_restart(tmp_path: Path) -> None:
     async with whole_broker(tmp_path) as broker:
         topic_id = await create_topic(broker, "t")
@@ -76,12 +87,7 @@ async def test_a_group_consumes_and_goes_on_after_a_restart(tmp_path: Path) -> N
 
 async def test_what_a_fetch_releases_is_for_the_next_one_if_there_is_anything_else(tmp_path: Path) -> None:
     async with whole_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t")
-        await join(broker, "m")
-        member = Member(broker, topic_id)
-        assert rows(await member.fetch(max_wait_ms=200)) == []
-        produce(broker, b"a", b"b")
-        assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 1, 1)]
+        member = await member_that_holds_two(broker)
         produce(broker, b"c")
         response = await member.fetch(acks={0: [(0, 0, ACCEPT), (1, 1, RELEASE)]}, max_wait_ms=5_000)
         assert rows(response) == [(2, 2, 1)]
@@ -90,12 +96,7 @@ async def test_what_a_fetch_releases_is_for_the_next_one_if_there_is_anything_el
 
 async def test_a_fetch_that_has_to_wait_gets_what_it_releases(tmp_path: Path) -> None:
     async with whole_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t")
-        await join(broker, "m")
-        member = Member(broker, topic_id)
-        assert rows(await member.fetch(max_wait_ms=200)) == []
-        produce(broker, b"a", b"b")
-        assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 1, 1)]
+        member = await member_that_holds_two(broker)
         with trio.fail_after(60):  # else it would wait for so long as it may
             response = await member.fetch(acks={0: [(0, 0, ACCEPT), (1, 1, RELEASE)]}, max_wait_ms=600_000)
         assert rows(response) == [(1, 1, 2)]
@@ -108,12 +109,7 @@ async def test_what_a_fetch_that_fails_acknowledges_is_persisted(
         raise OSError("as the test says")
 
     async with whole_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t")
-        await join(broker, "m")
-        member = Member(broker, topic_id)
-        assert rows(await member.fetch(max_wait_ms=200)) == []
-        produce(broker, b"a", b"b")
-        assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 1, 1)]
+        member = await member_that_holds_two(broker)
         with monkeypatch.context() as patched:
             patched.setattr(broker.coordinators.share_partitions.fetches, "fetch", fails)
             response = await member.fetch(acks={0: [(0, 0, ACCEPT)]})
@@ -139,18 +135,13 @@ async def test_states_that_are_not_kept_need_no_topic_and_end_with_the_broker(
 ) -> None:
     monkeypatch.setitem(KEYS, "group_share_persister_class_name", name)
     async with whole_broker(tmp_path) as broker:
-        topic_id = await create_topic(broker, "t")
-        await join(broker, "m")
-        member = Member(broker, topic_id)
-        assert rows(await member.fetch(max_wait_ms=200)) == []
-        produce(broker, b"a", b"b")
-        assert rows(await member.fetch(max_wait_ms=5_000)) == [(0, 1, 1)]
+        member = await member_that_holds_two(broker)
         acknowledged = await member.acknowledge({0: [(0, 0, ACCEPT)]})
         assert acknowledged.responses[0].partitions[0].error_code == ErrorCode.NONE
         assert not broker.metadata.contains("__share_group_state")
     async with whole_broker(tmp_path) as broker:
         await join(broker, "n")
-        member = Member(broker, topic_id, "n")
+        member = Member(broker, member.topic_id, "n")
         assert rows(await member.fetch(max_wait_ms=200)) == []  # the end of the log again
         produce(broker, b"c")
         assert rows(await member.fetch(max_wait_ms=5_000)) == [(2, 2, 1)]
