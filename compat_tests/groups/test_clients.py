@@ -157,12 +157,11 @@ class Flow:
 
 
 def settled(logs: Logs, flow: Flow, *members: str) -> Callable[[], bool]:
-    """Records flow all the while; each of the members has its share, and the whole topic is given."""
+    """Records flow all the while; each of the members reads its share, and the whole topic is given."""
 
     def check() -> bool:
         flow.write(PARTITIONS)
-        shares = logs.shares(members)
-        return sum(shares) == PARTITIONS and shares[-1] - shares[0] <= 1
+        return logs.is_settled(members, PARTITIONS)
 
     return check
 

@@ -57,10 +57,12 @@ def uv(*arguments: str) -> None:
 def run(command: Sequence[str | Path], cwd: Path | None = None) -> str:
     """What the command prints. Fails with all its output if it does not end with 0.
 
-    Its environment has neither this tree nor a setting of pytest's in it.
+    Its environment has neither this tree nor a setting of pytest's in it. Its uv trusts whom
+    the machine trusts, as pip does.
     """
     ours = ("PYTHONPATH", "VIRTUAL_ENV")
     environment = {name: value for name, value in os.environ.items() if name not in ours and "PYTEST" not in name}
+    environment["UV_SYSTEM_CERTS"] = "1"
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX)
     assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout

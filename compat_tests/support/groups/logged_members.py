@@ -74,9 +74,25 @@ class Logs:
                 held.clear()
         return held
 
-    def shares(self, members: Iterable[str]) -> list[int]:
-        """How many partitions each has, in order of size."""
-        return sorted(len(self.owned(member)) for member in members)
+    def read(self, member: str) -> set[Partition]:
+        """What the member has now and has handed out a record of since it was given."""
+        read: set[Partition] = set()
+        for event in self.of(member):
+            if event.kind is Kind.RECORD:
+                read |= set(event.partitions)
+            elif event.kind is Kind.ASSIGNED:
+                read -= set(event.partitions)
+        return read & self.owned(member)
+
+    def is_settled(self, members: Iterable[str], partitions: int) -> bool:
+        """Whether the members share that many partitions evenly, and read them.
+
+        A member that got more while it asks for its first position (ListOffsets) would read twice: librdkafka starts a
+        timer for that question and leaves it, so that half a second later it asks once more and goes back to the
+        beginning.
+        """
+        shares = sorted(len(self.read(member)) for member in members)
+        return sum(shares) == partitions and shares[-1] - shares[0] <= 1
 
     def values(self, *members: str) -> list[str]:
         """Of the records that were handed out, in that order; by all members, or by these."""

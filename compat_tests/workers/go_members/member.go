@@ -81,6 +81,9 @@ func (m *member) options(given settings) []kgo.Opt {
 	} else {
 		options = append(options, kgo.ConsumeTopics(strings.Split(given["topics"], ",")...))
 	}
+	if id, ok := given["client.id"]; ok {
+		options = append(options, kgo.ClientID(id))
+	}
 	if instance, ok := given["group.instance.id"]; ok {
 		options = append(options, kgo.InstanceID(instance))
 	}
