@@ -32,6 +32,7 @@ from kpybroker.broker.requests.context import PlainConnectionInfo, RequestContex
 from kpybroker.config.broker import BrokerConfig
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.storage.segments.file_records import FileRecords
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.wire import fast_produce
 from kpybroker.wire.api import ApiKey
 from kpybroker.wire.codec import decode, decode_from, encode, encode_parts
@@ -169,7 +170,7 @@ class ProduceCalls:
 async def produce_stages(broker: Broker, batch: bytes) -> list[Stage]:
     calls = ProduceCalls(broker, batch)
     batch_header = parse_header(calls.pristine)
-    scratch = FileRecords(broker.files, f"{calls.log.directory}/budget.scratch")
+    scratch = FileRecords(SegmentFiles(broker.files, calls.log.directory, 0, ".scratch"))
     resetting = microseconds(calls.reset)
     stages = [
         ("wait: one turn of the loop", await turn()),

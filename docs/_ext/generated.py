@@ -1,6 +1,7 @@
 """Directives whose content is taken from the code and the benchmarks' data, so that pages cannot go stale.
 
 `{bench-chart} COMMAND`   a chart of one column of ratios     options: title, table, column, most, less-is-better
+`{growth-chart} COMMAND`  figures over a size, as lines      content: a table's number and its row, a line each
 `{bench-table} COMMAND`   the table itself                    options: table, columns
 `{bench-conditions} COMMAND`
 `{package} NAME`          a package's docstring, and one line for each of its modules
@@ -37,6 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).resolve().parent)]
 
 import charts  # noqa: E402
+import growth  # noqa: E402
 from diagrams import framed  # noqa: E402
 
 
@@ -76,6 +78,19 @@ class BenchChart(Generated):
         less, title = "less-is-better" in self.options, self.options["title"]
         svg, text = charts.ratio_chart(rows, title=title, most=self.options.get("most", 4.0), less_is_better=less)
         return [nodes.raw("", framed(svg, charts.WIDTH, charts.WIDTH_MIN, text), format="html")]
+
+
+class GrowthChart(Generated):
+    """Figures over a size, a small chart for each line of the content: a table's number, then its row."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """One raw SVG node."""
+        wanted = (line.split(maxsplit=1) for line in self.content)
+        panels = [growth.panel(charts.load(self.arguments[0], int(table)), row) for table, row in wanted]
+        svg, text = growth.growth_chart(panels)
+        return [nodes.raw("", framed(svg, growth.WIDTH, charts.WIDTH_MIN, text), format="html")]
 
 
 class BenchTable(Generated):
@@ -370,6 +385,7 @@ def setup(app: Any) -> dict[str, bool]:
     for name, directive in {
         "bench-chart": BenchChart,
         "bench-table": BenchTable,
+        "growth-chart": GrowthChart,
         "bench-conditions": BenchConditions,
         "package": Package,
         "api-table": Module,

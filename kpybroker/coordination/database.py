@@ -86,8 +86,11 @@ def _node_of(row: Row) -> Node:
     if stored != row_sum(*row[:-1]):
         raise ValueError(f"the checksum of the row of {path!r} does not match")
     node = Node(data, _acl_of(acl), czxid, ctime, owner)
-    node.mzxid, node.mtime, node.version, node.creates = mzxid, mtime, version, creates
-    node.aversion, node.pzxid = aversion, pzxid
+    node.version, node.creates, node.aversion = version, creates, aversion
+    # Equal numbers stay one object: most nodes were never changed.
+    node.mzxid = node.czxid if mzxid == czxid else mzxid
+    node.pzxid = node.czxid if pzxid == czxid else pzxid
+    node.mtime = node.ctime if mtime == ctime else mtime
     return node
 
 

@@ -20,6 +20,13 @@ def charts() -> ModuleType:
     return module_of(ROOT / "docs" / "_ext" / "charts.py")
 
 
+@pytest.fixture(scope="module")
+def growth() -> ModuleType:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.syspath_prepend(ROOT / "docs" / "_ext")
+        return module_of(ROOT / "docs" / "_ext" / "growth.py")
+
+
 def test_a_run_becomes_data_and_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- written by make bench: begin -->\nold\n<!-- written by make bench: end -->\nafter\n")
@@ -77,3 +84,28 @@ def test_no_value_of_a_chart_is_on_its_line(charts: ModuleType) -> None:
     (at,) = re.findall(r'<text x="(\d+)" y="\d+" text-anchor="end" class="value">0.97', svg)
     line = max(float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*stroke-dasharray', svg)[-1:])
     assert line < charts.WIDTH - charts.VALUE_WIDTH < int(at) <= charts.WIDTH
+
+
+def test_growth_is_a_line_of_each_broker_with_its_values(growth: ModuleType, charts: ModuleType) -> None:
+    head = ["", "unit", "Kafka 3.9.1, 100", "Kafka 3.9.1, 1,000", "kpybroker, 100", "kpybroker, 1,000", "limit"]
+    table = charts.Table("Topics", head, [["start", "s", "2.0", "40", "0.5", "1,500 **missed**", "\u2264 4"]])
+    panel = growth.panel(table, "start")
+    assert panel.title == "Topics: start, s"
+    assert panel.lines == {"Kafka 3.9.1": [(100, 2), (1000, 40)], "kpybroker": [(100, 0.5), (1000, 1500)]}
+    svg, text = growth.growth_chart([panel] * 4)
+    assert svg.count('class="line better"') == svg.count('class="line worse"') == 4
+    assert svg.count("<circle") == 4 * 4
+    assert text.startswith("Topics: start, s: Kafka 3.9.1 2 at 100, 40 at 1,000; kpybroker 0.5 at 100, 1500 at 1,000; ")
+
+
+def test_a_step_of_ten_is_as_long_everywhere(growth: ModuleType) -> None:
+    scale = growth.Scale(1, 1000, 0, 30)
+    assert [round(scale(value)) for value in (1, 10, 100, 1000)] == [0, 10, 20, 30]
+    assert growth.Scale(5, 5, 0, 30)(5) == 15
+
+
+@pytest.mark.parametrize(("row", "says"), [("stop", "Topics has no row 'stop'"), ("alone", r"of \['kpybroker'\]")])
+def test_growth_needs_its_row_and_both_brokers(growth: ModuleType, charts: ModuleType, row: str, says: str) -> None:
+    table = charts.Table("Topics", ["", "unit", "Kafka 3.9.1, 100", "kpybroker, 100"], [["alone", "s", "", "1"]])
+    with pytest.raises(ValueError, match=says):
+        growth.panel(table, row)

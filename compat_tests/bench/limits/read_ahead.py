@@ -30,6 +30,7 @@ from compat_tests.bench.measuring.report import Table, number
 from kpybroker.broker.network.sending import Progress, Sending
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.segments.file_records import FileRecords
+from kpybroker.storage.segments.segment_files import SegmentFiles
 
 MEGABYTE = 1 << 20
 SLICE_BYTES = MEGABYTE
@@ -80,7 +81,7 @@ def send_all(path: Path, ahead_bytes: int) -> Round:
     out, to_reader = socket.socketpair()
     reader = threading.Thread(target=_drain, args=(to_reader,))
     reader.start()
-    records = FileRecords(local_files(), str(path), create=False)
+    records = FileRecords(SegmentFiles(local_files(), str(path.parent), 0), create=False)
     cold_steps, before, begin = 0, used_s(), time.perf_counter()
     descriptor = records.shared.file.fileno()
     asked_to = 0

@@ -44,7 +44,7 @@ def batches_of(slice_: FileSlice, first_new: int, records_max: int) -> list[Plac
     batches: list[PlacedBatch] = []
     enough: int | None = None
     try:
-        for position, header in walk_headers(slice_.read, repr(slice_), 0, slice_.size):
+        for position, header in walk_headers(slice_.read, slice_, 0, slice_.size):
             base, last = header.base_offset, header.last_offset
             batches.append(PlacedBatch(position, header, FetchedBatch(base, last)))
             if enough is None:

@@ -211,15 +211,15 @@ class Controller:
         yield from self._drop_notifications(znodes.LOG_DIR_EVENT_NOTIFICATION)
         yield from self._drop_notifications(znodes.ISR_CHANGE_NOTIFICATION)
         yield info(f"{self._ident} Initializing controller context")
-        yield from self._load_context()
+        partitions = yield from self._load_context()
         queued = set((yield from children(znodes.DELETE_TOPICS, watch=True)))
         yield from parts.deletion.init(queued, self._topics_with_offline_replicas() | self._reassigned_topics())
         # Before any LeaderAndIsr, brokers must know which brokers are live.
         yield from send_update_metadata(parts)
-        offline = yield from parts.replicas.startup()
+        offline = yield from parts.replicas.startup(partitions)
         # Elections first, as after the failure of any broker: Kafka's new controller first takes each dead replica out
         # of each ISR, for seconds, and then writes the same states again with their leaders.
-        yield from parts.partitions.startup()
+        yield from parts.partitions.startup(partitions)
         yield from parts.replicas.change(offline, ReplicaState.OFFLINE)
         yield info(f"{self._ident} Ready to serve as the new controller with epoch {context.epoch}")
         yield from reassignment.resume_all(parts)
@@ -229,17 +229,20 @@ class Controller:
             delay = elections.AUTO_REBALANCE_FIRST_DELAY_SECONDS
             yield Enqueue(Signal.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, delay)
 
-    def _load_context(self) -> Procedure[None]:
+    def _load_context(self) -> Procedure[list[TopicPartition]]:
+        """Read what there is; all partitions, each one object for all that is kept of it."""
         parts = self.parts
         context = parts.context
         brokers = yield from features.compatible((yield from cluster.read_brokers()))
         context.add_live_brokers(brokers)
         context.all_topics = yield from cluster.read_topics()
         yield from cluster.load_assignments(parts, context.all_topics)
-        yield from refresh_leadership(parts, list(context.all_partitions()))
+        partitions = list(context.all_partitions())
+        yield from refresh_leadership(parts, partitions)
         for broker_id, registration in context.live_brokers.items():
             yield AddBroker(broker_id, registration)
         yield info(f"{self._ident} Currently active brokers in the cluster: {sorted(context.live_broker_ids)}")
+        return partitions
 
     def _topics_with_offline_replicas(self) -> set[str]:
         context = self.parts.context

@@ -7,7 +7,7 @@ only. An illegal transition is logged and skipped; one partition's failure never
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -70,10 +70,10 @@ class PartitionStateMachine:
         self._settings = settings
         self._budget = WorkBudget()
 
-    def startup(self) -> Procedure[None]:
+    def startup(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
         """Derive every partition's state from its leader, and elect where there is no live one."""
         context = self._context
-        for partition in context.all_partitions():
+        for partition in partitions:
             if self._budget.is_spent():
                 yield PAUSE
             leader = context.leader(partition)

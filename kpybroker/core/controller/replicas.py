@@ -7,7 +7,7 @@ the replica from the assignment in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kpybroker.core.controller import states
 from kpybroker.core.controller.context import ControllerContext
@@ -51,11 +51,11 @@ class ReplicaStateMachine:
         self._settings = settings
         self._budget = WorkBudget()
 
-    def startup(self) -> Procedure[list[PartitionAndReplica]]:
+    def startup(self, partitions: Iterable[TopicPartition]) -> Procedure[list[PartitionAndReplica]]:
         """Send live replicas their roles; the dead ones are returned, and leave their ISRs by `change` to Offline."""
         context = self._context
         online, offline = [], []
-        for replica in context.replicas_for_partitions(context.all_partitions()):
+        for replica in context.replicas_for_partitions(partitions):
             if self._budget.is_spent():
                 yield PAUSE
             if context.is_replica_online(replica.replica, replica.topic_partition):

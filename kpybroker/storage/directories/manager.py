@@ -116,7 +116,7 @@ class LogManager:
                 ),
                 settings=self._settings,
             )
-            self._add_loaded(partition, log)
+            self._add_loaded(log)
             if not log.is_future:
                 log.update_high_watermark(high_watermarks.get(partition, 0))
         self._warn_of_missing(directory, {**high_watermarks, **recovery_points})
@@ -133,8 +133,8 @@ class LogManager:
                     *(directory.path, offset, partition),
                 )
 
-    def _add_loaded(self, partition: TopicPartition, log: Log) -> None:
-        logs = self._futures if log.is_future else self._logs
+    def _add_loaded(self, log: Log) -> None:
+        logs, partition = self._futures if log.is_future else self._logs, log.partition
         other = logs.get(partition)
         if other is not None:
             log.close_handlers()

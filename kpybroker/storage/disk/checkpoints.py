@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kpybroker.core.replication.leader_epochs import EpochEntry
-from kpybroker.core.topic_partition import TopicPartition
+from kpybroker.core.topic_partition import TopicPartition, shared
 from kpybroker.storage.disk.errors import CorruptCheckpointError
 from kpybroker.wire.constants import ZERO_UUID
 
@@ -116,7 +116,7 @@ def decode_partition_metadata(data: bytes, path: str) -> bytes:
         raise CorruptCheckpointError(f"Malformed line in checkpoint file [{path}]: {error}") from error
     if topic_id == ZERO_UUID:
         raise CorruptCheckpointError(f"Invalid topic ID in partition metadata file ({path})")
-    return topic_id
+    return shared(topic_id)
 
 
 def encode_clean_shutdown(broker_epoch: int) -> bytes:

@@ -13,7 +13,7 @@ it is used.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kpybroker.core.log.producer_entries import NO_OFFSET, BatchMetadata, ProducerStateEntry
 from kpybroker.core.log.producer_state import ProducerState
@@ -84,7 +84,7 @@ def _decode_entry(fields: tuple[int, ...]) -> ProducerStateEntry:
 class ProducerSnapshots:
     """A partition's producer state together with its snapshot files (the other half of ProducerStateManager)."""
 
-    __slots__ = ("_files", "_offsets", "corrupt", "directory", "last_snapshot_offset", "state", "unsynced")
+    __slots__ = ("_files", "corrupt", "directory", "last_snapshot_offset", "offsets", "state", "unsynced")
 
     def __init__(self, files: Files, directory: str, state: ProducerState) -> None:
         self._files = files
@@ -93,29 +93,24 @@ class ProducerSnapshots:
         self.last_snapshot_offset = 0
         self.corrupt: tuple[str, ...] = ()  # what was found unreadable and removed, with the reason
         self.unsynced: tuple[str, ...] = ()  # written, and left to the next flush job to make durable
-        self._offsets: dict[int, None] = self._listed()
+        self.offsets = self._listed()  # of all snapshots, ascending; most logs have none: an empty dict is 64 bytes
 
-    def _listed(self) -> dict[int, None]:
+    def _listed(self) -> tuple[int, ...]:
         offsets = (
             offset_of(entry.name)
             for entry in self._files.listdir(self.directory)
             if not entry.is_dir and entry.name.endswith(SNAPSHOT_SUFFIX)
         )
-        return dict.fromkeys(offset for offset in offsets if offset is not None)
+        return tuple(sorted(offset for offset in offsets if offset is not None))
 
     def path(self, offset: int) -> str:
         """The snapshot file of an offset."""
         return segment_file(self.directory, offset, SNAPSHOT_SUFFIX)
 
     @property
-    def offsets(self) -> list[int]:
-        """The offsets of all snapshots, ascending."""
-        return sorted(self._offsets)
-
-    @property
     def latest_offset(self) -> int | None:
         """The offset of the last snapshot; None where there is none."""
-        return max(self._offsets, default=None)
+        return self.offsets[-1] if self.offsets else None
 
     def take(self, *, sync: bool) -> None:
         """Write the state at its end offset, unless that was done. Raises OSError."""
@@ -126,28 +121,25 @@ class ProducerSnapshots:
         write_file(self._files, path, encode_snapshot(self.state.producers.values()), sync=sync)
         if not sync:
             self.unsynced += (path,)
-        self._offsets[offset] = None
+        self.offsets = tuple(sorted({*self.offsets, offset}))
         self.last_snapshot_offset = offset
 
     def reload(self) -> None:
         """List the files again. Raises OSError."""
-        self._offsets = self._listed()
+        self.offsets = self._listed()
 
     def remove_stray(self, segment_base_offsets: Iterable[int]) -> None:
         """Remove snapshots that belong to no segment, except the one of a clean stop, which is above them all."""
         self.reload()
         bases = set(segment_base_offsets)
-        strays = sorted(self._offsets.keys() - bases)
+        strays = [offset for offset in self.offsets if offset not in bases]
         if strays and strays[-1] >= max(bases, default=0):
             strays.pop()
-        for offset in strays:
-            self._delete(offset)
+        self._delete(strays)
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
         """Set the state to the latest snapshot within the log; batches after the snapshot are not replayed."""
-        for offset in self.offsets:
-            if offset > log_end_offset or offset <= log_start_offset:
-                self._delete(offset)
+        self._delete([o for o in self.offsets if o > log_end_offset or o <= log_start_offset])
         if log_end_offset != self.state.map_end_offset:
             self._load_latest(log_start_offset, now_ms)
         else:
@@ -160,7 +152,7 @@ class ProducerSnapshots:
                 entries = decode_snapshot(read_file(self._files, self.path(offset)) or b"")
             except CorruptCheckpointError as error:
                 self.corrupt += (f"Failed to load producer snapshot from '{self.path(offset)}': {error}",)
-                self._delete(offset)
+                self._delete([offset])
                 continue
             self.state.load(entries, offset, now_ms)
             self.last_snapshot_offset = offset
@@ -176,16 +168,15 @@ class ProducerSnapshots:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Clear the state and remove all snapshots; the state begins again at an offset. Raises OSError."""
         self.state.clear()
-        for known in self.offsets:
-            self._delete(known)
+        self._delete(self.offsets)
         self.last_snapshot_offset = 0
         self.state.map_end_offset = offset
 
     def mark_deleted(self, offset: int) -> str | None:
         """Rename a snapshot to `.deleted` and forget it; the new path, None where there was none."""
-        if offset not in self._offsets:
+        if offset not in self.offsets:
             return None
-        self._offsets.pop(offset, None)
+        self._forget([offset])
         path = self.path(offset)
         try:
             self._files.rename(path, path + DELETED_SUFFIX)
@@ -193,6 +184,11 @@ class ProducerSnapshots:
             return None
         return path + DELETED_SUFFIX
 
-    def _delete(self, offset: int) -> None:
-        self._offsets.pop(offset, None)
-        unlink_if_exists(self._files, self.path(offset))
+    def _delete(self, offsets: Sequence[int]) -> None:
+        self._forget(offsets)
+        for offset in offsets:
+            unlink_if_exists(self._files, self.path(offset))
+
+    def _forget(self, offsets: Sequence[int]) -> None:
+        gone = set(offsets)
+        self.offsets = tuple(offset for offset in self.offsets if offset not in gone)

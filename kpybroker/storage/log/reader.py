@@ -284,7 +284,7 @@ def _search_nothing() -> Search:
 def _search(segment: LogSegment, start: int, timestamp: int, start_offset: int) -> Search:
     records = segment.records.slice(start, segment.size - start)
     try:
-        walk = walk_headers(records.read, segment.records.path, 0, records.size)
+        walk = walk_headers(records.read, segment.records, 0, records.size)
         budget = WorkBudget()
         for position, header in walk:
             if segment.is_corrected or header.max_timestamp >= timestamp:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kpybroker.storage.disk.files import Buffer, Files, read_exactly, unlink_if_exists, write_all
+from kpybroker.storage.disk.files import Buffer, read_exactly, unlink_if_exists, write_all
+from kpybroker.storage.disk.names import LOG_SUFFIX
 from kpybroker.storage.disk.slice import FileSlice, SharedFile
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import (
     HEADER_SIZE_UP_TO_MAGIC,
@@ -38,19 +40,26 @@ class BatchPosition(NamedTuple):
 class FileRecords:
     """An open log file."""
 
-    __slots__ = ("_files", "_shared", "dirty", "path", "size")
+    __slots__ = ("_names", "_shared", "dirty", "size")
 
-    def __init__(self, files: Files, path: str, *, create: bool = True, empty: bool = False) -> None:
+    def __init__(self, names: SegmentFiles, *, create: bool = True, empty: bool = False) -> None:
         """With `empty`, what the file holds is preallocated space and not data."""
-        file = files.open(path, create=create)
-        self._files = files
-        self.path = path
+        self._names = names  # and not the path: there are ten thousand of them, of 130 bytes
+        file = names.files.open(self.path, create=create)
         self._shared = SharedFile(file)
         self.size = 0 if empty else file.size()
         self.dirty = False
 
     def __repr__(self) -> str:
         return f"FileRecords(size={self.size}, file={self.path})"
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+        return self._names.path(LOG_SUFFIX)
 
     @property
     def shared(self) -> SharedFile:
@@ -104,8 +113,9 @@ class FileRecords:
 
     def _replace_with_prefix(self, size: int) -> None:
         temporary = self.path + ".tmp"
-        unlink_if_exists(self._files, temporary)
-        copy = self._files.open(temporary, create=True)
+        files = self._names.files
+        unlink_if_exists(files, temporary)
+        copy = files.open(temporary, create=True)
         try:
             position = 0
             while position < size:
@@ -113,17 +123,12 @@ class FileRecords:
                 write_all(copy, chunk, position)
                 position += len(chunk)
             copy.sync()
-            self._files.rename(temporary, self.path)
+            files.rename(temporary, self.path)
         except OSError:
             copy.close()
             raise
         self._shared.release()
         self._shared = SharedFile(copy)
-
-    def rename_to(self, path: str) -> None:
-        """Rename the file. Raises OSError."""
-        self._files.rename(self.path, path)
-        self.path = path
 
     def sync(self) -> None:
         """Make the data durable where there are any new ones. Raises OSError."""
@@ -150,7 +155,7 @@ class FileRecords:
         self, position: int = 0, end: int | None = None, window: int = SEARCH_WINDOW
     ) -> Iterator[tuple[int, BatchHeader]]:
         """See `walk_headers`."""
-        return walk_headers(self.read, self.path, position, self.size if end is None else end, window)
+        return walk_headers(self.read, self, position, self.size if end is None else end, window)
 
     def batches(
         self, position: int = 0, end: int | None = None, window: int = COPY_CHUNK
@@ -169,7 +174,7 @@ class FileRecords:
 
 
 def walk_headers(
-    read: Callable[[int, int], bytes], name: str, position: int, end: int, window: int = SEARCH_WINDOW
+    read: Callable[[int, int], bytes], name: object, position: int, end: int, window: int = SEARCH_WINDOW
 ) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of every whole batch from `position`, which must be the start of a batch (FileLogInputStream).
 

@@ -73,7 +73,7 @@ class LogSegment:
         self.active = create
         self.is_new = False  # its name in the directory is not yet durable
         fresh = create and settings.preallocate_bytes > 0
-        self.records = FileRecords(files.files, files.path(names.LOG_SUFFIX), create=create, empty=fresh)
+        self.records = FileRecords(files, create=create, empty=fresh)
         if fresh:
             self.records.preallocate(settings.preallocate_bytes)
         self._indexes = SegmentIndexes(files, settings.max_index_bytes)
@@ -469,7 +469,7 @@ class LogSegment:
         for kind in names.SEGMENT_SUFFIXES:
             target = names.segment_file(self.files.directory, self.base_offset, kind) + new
             if kind == names.LOG_SUFFIX:
-                self.records.rename_to(target)
+                self.files.files.rename(self.files.path(kind), target)
             else:
                 self._indexes.rename(kind, target)
         self.files.suffix = new
@@ -477,7 +477,6 @@ class LogSegment:
     def move_to(self, directory: str) -> None:
         """Take over the new path of a directory that was renamed."""
         self.files.directory = directory
-        self.records.path = self.files.path(names.LOG_SUFFIX)
         self._indexes.update_paths()
 
     def close_handlers(self) -> None:

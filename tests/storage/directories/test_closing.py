@@ -159,7 +159,7 @@ def check_kept(files: LossyFiles, partitions: Iterable[int]) -> None:
         assert read_all(log) == [(0, b"x%d" % partition)]
         assert (log.topic_id, log.epoch_for_offset(0), log.recovery_point) == (b"t" * 16, 3, 1)
         assert log.producers.producers[1].last_sequence == 0
-        assert log.snapshots.offsets == [1]
+        assert log.snapshots.offsets == (1,)
     manager.abandon()
 
 

@@ -15,6 +15,7 @@ from kpybroker.storage.disk.files import read_file, remove_tree, write_file
 from kpybroker.storage.disk.os_files import OsFiles
 from kpybroker.storage.disk.portable_files import PortableFiles
 from kpybroker.storage.segments.file_records import FileRecords
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from tests.support.windows import rules
 from tests.support.windows.rules import enforced
 
@@ -190,7 +191,7 @@ def test_what_a_crash_leaves_of_a_file_set_aside_ends_in_deleted(root: str) -> N
 
 
 def test_truncating_records_leaves_a_reader_the_old_ones(root: str) -> None:
-    records = FileRecords(PortableFiles(), f"{root}/00000000000000000000.log")
+    records = FileRecords(SegmentFiles(PortableFiles(), root, 0))
     records.append(b"0123456789")
     piece = records.slice(5, 5)
     records.truncate_to(5)

@@ -11,6 +11,7 @@ import pytest
 from kpybroker.storage.disk.local_files import local_files
 from kpybroker.storage.disk.slice import FileSlice, LazyFile, SharedFile
 from kpybroker.storage.segments.file_records import FileRecords, walk_headers
+from kpybroker.storage.segments.segment_files import SegmentFiles
 from kpybroker.system.sockets import HAS_SENDFILE
 from kpybroker.wire.errors import KafkaError
 from kpybroker.wire.records.batch import RECORD_BATCH_OVERHEAD
@@ -31,7 +32,7 @@ def test_a_file_closes_with_its_last_holder(files: LossyFiles) -> None:
 
 
 def test_a_slice_reads_within_itself(files: LossyFiles) -> None:
-    records = FileRecords(files, "/a")
+    records = FileRecords(SegmentFiles(files, "", 0))
     records.append(b"0123456789")
     piece = records.slice(2, 5)
     assert (piece.position, piece.size, len(piece)) == (2, 5, 5)
@@ -45,7 +46,7 @@ def test_a_slice_reads_within_itself(files: LossyFiles) -> None:
 
 @pytest.mark.skipif(not HAS_SENDFILE, reason="needs sendfile")
 def test_a_slice_is_sent_by_sendfile(tmp_path: Path) -> None:
-    records = FileRecords(local_files(), str(tmp_path / "a"))
+    records = FileRecords(SegmentFiles(local_files(), str(tmp_path), 0))
     records.append(b"0123456789")
     piece = records.slice(2, 5)
     here, there = socket.socketpair()
@@ -57,8 +58,8 @@ def test_a_slice_is_sent_by_sendfile(tmp_path: Path) -> None:
 
 
 def test_truncation_under_a_reader_leaves_it_the_old_bytes(tmp_path: Path) -> None:
-    path = str(tmp_path / "a")
-    records = FileRecords(local_files(), path)
+    records = FileRecords(SegmentFiles(local_files(), str(tmp_path), 0))
+    path = records.path
     records.append(b"0123456789")
     piece = records.slice(0, 10)
     records.truncate_to(4)
@@ -73,7 +74,7 @@ def test_truncation_under_a_reader_leaves_it_the_old_bytes(tmp_path: Path) -> No
 
 
 def test_headers_are_walked_by_any_window() -> None:
-    records = FileRecords(LossyFiles(), "/a")
+    records = FileRecords(SegmentFiles(LossyFiles(), "", 0))
     sizes = []
     for number in range(20):
         data = batch(b"x" * number * 37, base_offset=number)
@@ -108,17 +109,17 @@ def test_of_batches_larger_than_a_window_only_headers_are_read() -> None:
 
 
 def test_a_header_that_no_batch_can_have_is_corrupt() -> None:
-    records = FileRecords(LossyFiles(), "/a")
+    records = FileRecords(SegmentFiles(LossyFiles(), "", 0))
     records.append(b"\0" * 100)
     with pytest.raises(KafkaError):
         list(records.headers())
 
 
 def test_a_file_shorter_than_it_should_be_is_corrupt(files: LossyFiles) -> None:
-    records = FileRecords(files, "/a")
+    records = FileRecords(SegmentFiles(files, "", 0))
     for number in range(3):
         records.append(batch(b"x" * 50, base_offset=number))
-    other = files.open("/a")
+    other = files.open(records.path)
     other.truncate(130)
     with pytest.raises(KafkaError):
         list(records.batches())

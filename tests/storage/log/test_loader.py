@@ -151,7 +151,7 @@ def test_a_log_without_snapshots_after_a_clean_stop_gets_empty_ones() -> None:
         if name.endswith(names.SNAPSHOT_SUFFIX):
             files.unlink(f"{PATH}/{name}")
     log = open_log(files, PATH, CONFIG)
-    assert log.snapshots.offsets == [*bases(log)[-2:], 20]
+    assert log.snapshots.offsets == (*bases(log)[-2:], 20)
 
 
 def test_preallocated_space_is_no_data(files: LossyFiles) -> None:

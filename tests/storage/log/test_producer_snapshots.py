@@ -72,11 +72,11 @@ def test_a_snapshot_is_taken_once_an_offset(files: LossyFiles) -> None:
     snapshots = new(files)
     snapshots.state.producers = {4000: entry()}
     snapshots.take(sync=True)
-    assert snapshots.offsets == []
+    assert snapshots.offsets == ()
     snapshots.state.map_end_offset = 121
     snapshots.take(sync=False)
     snapshots.take(sync=False)
-    assert snapshots.offsets == [121]
+    assert list(snapshots.offsets) == [121]
     assert snapshots.unsynced == ("/t-0/00000000000000000121.snapshot",)
     assert read_file(files, snapshots.path(121)) == encode_snapshot([entry()])
 
@@ -88,7 +88,7 @@ def test_a_damaged_snapshot_is_removed_and_the_one_before_it_taken(files: LossyF
     snapshots.truncate_and_reload(0, 30, 1_700_000_000_000)
     assert state_of(snapshots) == [(4000, 9, 120)]
     assert snapshots.state.map_end_offset == 10
-    assert snapshots.offsets == [10]
+    assert snapshots.offsets == (10,)
     assert len(snapshots.corrupt) == 1
 
 
@@ -97,7 +97,7 @@ def test_snapshots_outside_the_log_are_removed(files: LossyFiles) -> None:
         write_file(files, f"/t-0/{offset:020d}.snapshot", encode_snapshot([]), sync=False)
     snapshots = new(files)
     snapshots.truncate_and_reload(5, 15, 0)
-    assert snapshots.offsets == [10]
+    assert snapshots.offsets == (10,)
 
 
 def test_without_a_snapshot_the_state_begins_at_the_log_start(files: LossyFiles) -> None:
@@ -120,7 +120,7 @@ def test_stray_snapshots(files: LossyFiles, present: list[int], bases: list[int]
         write_file(files, f"/t-0/{offset:020d}.snapshot", encode_snapshot([]), sync=False)
     snapshots = new(files)
     snapshots.remove_stray(bases)
-    assert snapshots.offsets == kept
+    assert list(snapshots.offsets) == kept
 
 
 def test_deletion_is_by_rename(files: LossyFiles) -> None:
@@ -128,7 +128,7 @@ def test_deletion_is_by_rename(files: LossyFiles) -> None:
     snapshots = new(files)
     assert snapshots.mark_deleted(10) == "/t-0/00000000000000000010.snapshot.deleted"
     assert snapshots.mark_deleted(10) is None
-    assert snapshots.offsets == []
+    assert snapshots.offsets == ()
     write_file(files, "/t-0/00000000000000000020.snapshot", b"", sync=False)
     snapshots.reload()
     files.unlink("/t-0/00000000000000000020.snapshot")
@@ -140,4 +140,4 @@ def test_starting_again_removes_all(files: LossyFiles) -> None:
     snapshots = new(files)
     snapshots.truncate_and_reload(0, 20, 1_700_000_000_000)
     snapshots.truncate_fully_and_start_at(50)
-    assert (snapshots.offsets, state_of(snapshots), snapshots.state.map_end_offset) == ([], [], 50)
+    assert (snapshots.offsets, state_of(snapshots), snapshots.state.map_end_offset) == ((), [], 50)
