@@ -165,8 +165,9 @@ def _one_reader(history: History, reader: Reader, partition: Partition) -> Found
             )
         elif offset not in shown:
             yield Problem(Kind.ABORTED_READ, f"{_name(record)}, read by {reader.name} at {_at(partition, offset)}")
+    begin = reader.begins.get(partition, 0)
     for stored in visible:
-        if stored.offset not in seen and (reader.finished or stored.offset < position):
+        if stored.offset not in seen and stored.offset >= begin and (reader.finished or stored.offset < position):
             yield Problem(
                 Kind.UNSEEN, f"{_name(stored.record)} at {_at(partition, stored.offset)} never came to {reader.name}"
             )

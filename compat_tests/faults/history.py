@@ -68,7 +68,8 @@ class Reader:
     """Who reads partitions from their start, and what he got, in order. `finished`: he came to the end.
 
     `reads` has every partition that he reads, also where nothing came. A shared one is a group: its members get records
-    again when partitions change hands.
+    again when partitions change hands. What was deleted ends at `begins`: he need not have seen what is below that,
+    even if it is there again.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Reader:
     reads: dict[Partition, list[Read]]
     is_shared: bool = False
     finished: bool = False
+    begins: dict[Partition, int] = field(default_factory=dict)
 
 
 class Look(NamedTuple):

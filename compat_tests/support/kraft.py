@@ -83,6 +83,12 @@ class KraftBroker:
         command = self._command([*SMALL_JVM, *quick_options("4.x")], "kafka.tools.StorageTool", *arguments)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
+    launch = start
+
+    def stop(self) -> None:
+        """In order."""
+        self.service.stop()
+
     def close(self) -> None:
         self.service.kill()
 

@@ -15,7 +15,7 @@ def test_brokers_can_meet_them_and_groups_do_not_wait(brokers: int) -> None:
     config = BrokerConfig(defaults)
     assert out_of_reach(config.static, brokers) == []
     assert config.get_int("group.initial.rebalance.delay.ms") == 0
-    assert config.get_int("group.consumer.heartbeat.interval.ms") == 100
+    assert config.get_int("group.consumer.heartbeat.interval.ms") == 75
     assert config.get_int("group.consumer.assignment.interval.ms") == 0
     assert config.get_int("group.consumer.session.timeout.ms") == 45_000
     assert config.get_int("default.replication.factor") == min(brokers, 3)

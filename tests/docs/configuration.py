@@ -92,7 +92,7 @@ The quotas of replication can be set dynamically only, as in Kafka:
   higher is lowered, and one warning names the keys with both values:
 {_bullets(COUNTS_OF_BROKERS, "  ")}
 - `kpybroker dev` and brokers of tests have `broker.id=0`, and groups that do not wait:
-  `group.initial.rebalance.delay.ms=0`, `group.consumer.heartbeat.interval.ms=100` (and the lower bound of it),
+  `group.initial.rebalance.delay.ms=0`, `group.consumer.heartbeat.interval.ms=75` (and the lower bound of it),
   `group.consumer.assignment.interval.ms=0`, `group.consumer.min.session.timeout.ms=1000`. They invite clients to push
   metrics while there is a subscription: `{CLIENT_METRICS}={CLIENT_METRICS_SUBSCRIBED}`. A cluster of `dev --brokers N`
   also has `default.replication.factor` 3 (2 for two brokers).

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import trio
 
 from compat_tests.faults.history import Absence, History
+from tests.simulation.checks.excuses import without_unsynced
 from tests.simulation.checks.observer import is_in_sync, is_relied_on
 from tests.simulation.clients.client import now_ns
 from tests.simulation.seams.agenda import until
@@ -51,6 +52,8 @@ class Faults:
             return
         self._down.add(fault.broker)
         machine.kill(power_cut=power_cut)
+        if power_cut:
+            without_unsynced(self._history, fault.broker)
         with self._absent(fault):
             await trio.sleep(fault.for_s)
             await until(lambda: not machine.has_lost_power or not is_relied_on(self._world, fault.broker))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compat_tests.faults.check import Kind, check
-from compat_tests.faults.history import Acknowledged, History, Outcome, Read, Reader, Record, Stored, Transaction
+from compat_tests.faults.history import Acknowledged, History, Look, Outcome, Read, Reader, Record, Stored, Transaction
 from compat_tests.faults.share_groups.history import Delivery, ShareHistory
-from tests.simulation.checks.excuses import identity, of_share_group, without_deleted, without_lost
+from tests.simulation.checks.excuses import identity, of_share_group, without_deleted, without_lost, without_unsynced
 
 PLACE = ("t", 0)
 
@@ -39,6 +39,25 @@ def test_what_was_not_deleted_has_to_be_there() -> None:
     found = history(range(6), [(5, 5)], read=range(6))
     without_deleted(found, {PLACE: 4})
     assert kinds(found) == {Kind.LOST}
+
+
+def test_what_was_deleted_and_is_there_again_may_have_been_missed_and_no_more() -> None:
+    """As after a power cut, when the log's start was not in its checkpoint yet."""
+    found = history(range(6), [(number, number) for number in range(6)], read=range(4, 6))
+    assert kinds(found) == {Kind.UNSEEN}
+    without_deleted(found, {PLACE: 4})
+    assert kinds(found) == set()
+    without_deleted(found, {PLACE: 3})
+    assert kinds(found) == {Kind.UNSEEN}
+
+
+def test_what_was_not_synced_may_be_gone_after_a_power_cut_and_what_was_committed_may_not() -> None:
+    for end, high_watermark, expected in ((5, 5, set()), (4, 4, {Kind.LOG_END_BACK, Kind.HIGH_WATERMARK_BACK})):
+        found = History(looks={PLACE: [Look(1, 1, 0, 0, 5, 7), Look(3, 2, 1, 0, 6, 9)]})
+        without_unsynced(found, 1)
+        found.looks[PLACE].insert(1, Look(2, 1, 0, 0, high_watermark, end))
+        assert kinds(found) == expected
+        assert found.looks[PLACE][2].log_end == 9
 
 
 def test_a_committed_transaction_may_miss_what_was_deleted_of_it_and_no_more() -> None:

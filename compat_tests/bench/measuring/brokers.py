@@ -65,6 +65,14 @@ class Measured(Protocol):
     def service(self) -> Service: ...
 
 
+class Restarted(Measured, Protocol):
+    """One that is stopped in order and launched again."""
+
+    def stop(self) -> None: ...
+
+    def launch(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Cores:
     """Where the brokers run, and where whatever speaks to them does."""
@@ -134,6 +142,13 @@ def both_brokers(directory: Path, cores: Cores, overrides: Mapping[str, str] | N
         zookeeper.stop()
 
 
+def kraft_broker(directory: Path, cores: tuple[int, ...], overrides: Mapping[str, str] | None = None) -> KraftBroker:
+    """Kafka 4.3.1 as one node in KRaft mode, not started."""
+    broker = KraftBroker(directory, overrides, jvm_options=[*BROKER_HEAP, *JVM_PERFORMANCE])
+    broker.service.command[:0] = pinned(cores, [])
+    return broker
+
+
 @contextmanager
 def both_brokers_of_kafka_4(
     directory: Path,
@@ -142,8 +157,7 @@ def both_brokers_of_kafka_4(
     ours_only: Mapping[str, str] | None = None,
 ) -> Iterator[Mapping[str, Measured]]:
     """Real Kafka 4.3.1 as one node in KRaft mode, and kpybroker on its embedded tree, with keys that only it has."""
-    kafka = KraftBroker(directory / "kafka", overrides, jvm_options=[*BROKER_HEAP, *JVM_PERFORMANCE])
-    kafka.service.command[:0] = pinned(cores.broker, [])
+    kafka = kraft_broker(directory / "kafka", cores.broker, overrides)
     own = {**(overrides or {}), **(ours_only or {})}
     ours = stock_broker("kpybroker", directory / "kpybroker", None, cores.broker, own)
     try:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from compat_tests.bench.measuring.brokers import Measured
 from compat_tests.overload.raw import Raw, api_key, frame_of
-from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.create_topics import CreateTopicsRequest
@@ -26,7 +26,7 @@ NOT_YET = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PR
 GROUP, TRANSACTION = 0, 1
 
 
-def connection(broker: Broker) -> Raw:
+def connection(broker: Measured) -> Raw:
     return Raw(("127.0.0.1", broker.port), DEADLINE_S)
 
 
@@ -83,7 +83,7 @@ def led(raw: Raw, *names: str) -> int:
     return sum(one.leader_id in alive for topic in found.topics for one in topic.partitions)
 
 
-def wait_until_led(broker: Broker, partitions: int) -> None:
+def wait_until_led(broker: Measured, partitions: int) -> None:
     """By what the broker says to its clients."""
     with connection(broker) as raw:
         eventually(lambda: led(raw) >= partitions, f"{partitions} partitions have leaders", DEADLINE_S)

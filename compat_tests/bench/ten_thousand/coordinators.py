@@ -9,10 +9,10 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
+from compat_tests.bench.measuring.brokers import KAFKA_4, Restarted
 from compat_tests.bench.ten_thousand import asked
 from compat_tests.bench.ten_thousand.scene import OURS, Bound, Figures, Place, Scene, resident_kb
 from compat_tests.overload.raw import Raw
-from compat_tests.support.services import Broker
 from compat_tests.support.waiting import eventually
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -53,7 +53,7 @@ def scenes(quick: bool) -> list[Scene]:
     bounds = (MADE, OF_ONE, LOADED)
     return [
         Scene("classic groups", sizes, bounds, classic_groups),
-        Scene("new groups", sizes, bounds, new_groups, kinds=(OURS,)),
+        Scene("new groups", sizes, bounds, new_groups, kinds=(KAFKA_4, OURS)),
         Scene("transactional ids", sizes, bounds, transactional_ids),
         Scene("ACLs", sizes, (MADE, OF_ONE, Bound("start with them", "s")), acls),
     ]
@@ -66,8 +66,8 @@ def classic_groups(place: Place) -> Figures:
 
 
 def new_groups(place: Place) -> Figures:
-    """The same in the protocol of KIP-848."""
-    with place.broker(NEW_GROUPS) as broker:
+    """The same in the protocol of KIP-848, next to Kafka 4.3.1."""
+    with place.restarted(NEW_GROUPS) as broker:
         return _kept(place, broker, asked.GROUP, _join_new, _new_codes)
 
 
@@ -76,7 +76,7 @@ def transactional_ids(place: Place) -> Figures:
         return _kept(place, broker, asked.TRANSACTION, _init, _transaction_codes)
 
 
-def _kept(place: Place, broker: Broker, kind: int, make: Make, codes: Codes) -> Figures:
+def _kept(place: Place, broker: Restarted, kind: int, make: Make, codes: Codes) -> Figures:
     names = [f"name-{number}" for number in range(place.size)]
     with asked.connection(broker) as raw:
         asked.create(raw, [(TOPIC, 1)])

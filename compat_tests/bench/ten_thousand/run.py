@@ -25,12 +25,13 @@ from typing import NamedTuple
 
 from compat_tests.bench.load import page_cache
 from compat_tests.bench.measuring import command
-from compat_tests.bench.measuring.brokers import KIND_NAMES, Cores, scratch_directory
+from compat_tests.bench.measuring.brokers import KAFKA_4, KIND_NAMES, Cores, scratch_directory
 from compat_tests.bench.measuring.report import MISSED, Part, Table, markdown, number
 from compat_tests.bench.ten_thousand import connections, coordinators, failover, partitions
 from compat_tests.bench.ten_thousand.kept import Found, Kept, keep, kept
 from compat_tests.bench.ten_thousand.scene import KAFKA, OURS, Place, Scene
 
+NAMES = {**KIND_NAMES, KAFKA_4: KAFKA_4}
 EXPLANATION = "One broker at a time, each scene on a new one; one round. Limits are for the largest size."
 
 
@@ -86,7 +87,7 @@ def measure(scene: Scene, sizes: Sequence[int], kinds: Sequence[str], frame: Fra
             found[kind, size] = scene.measure(Place(kind, size, directory, frame.cores, frame.quick))
             shutil.rmtree(directory, ignore_errors=True)
             said = ", ".join(f"{name} {number(value)}" for name, value in found[kind, size].items())
-            frame.clock.say(f"{size} {scene.name}, {KIND_NAMES[kind]}: {said}")
+            frame.clock.say(f"{size} {scene.name}, {NAMES[kind]}: {said}")
     os.sync()  # what a scene has written is no burden of the next one
     return found
 
@@ -116,8 +117,8 @@ def section(scene: Scene, measured: Kept) -> list[Part]:
 
 def table(scene: Scene, found: Found) -> Table:
     sizes = sorted({size for _, size in found})
-    kinds = [kind for kind in (KAFKA, OURS) if any(known == kind for known, _ in found)]
-    head = ["", "unit", *(f"{KIND_NAMES[kind]}, {size:,}" for kind in kinds for size in sizes), "limit"]
+    kinds = [kind for kind in (KAFKA, KAFKA_4, OURS) if any(known == kind for known, _ in found)]
+    head = ["", "unit", *(f"{NAMES[kind]}, {size:,}" for kind in kinds for size in sizes), "limit"]
     rows = []
     for bound in scene.bounds:
         row = [bound.name, bound.unit]

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from compat_tests.bench.measuring.brokers import Cores, stock_broker, stock_zookeeper
+from compat_tests.bench.measuring.brokers import (
+    Cores,
+    Measured,
+    Restarted,
+    kraft_broker,
+    stock_broker,
+    stock_zookeeper,
+)
 from compat_tests.bench.measuring.costs import Stall, come_to_rest, cpu_seconds, loop_stall, memory
-from compat_tests.support.services import Broker
+from compat_tests.support.services import Broker, started
 
 OURS, KAFKA = "kpybroker", "kafka"
 
@@ -72,6 +79,17 @@ class Place:
             if zookeeper is not None:
                 zookeeper.stop()
 
+    @contextmanager
+    def restarted(self, overrides: Mapping[str, str]) -> Iterator[Restarted]:
+        """As `broker`, of either kind that has what came after Kafka 3.9."""
+        if self.kind == OURS:
+            with self.broker(overrides) as ours:
+                yield ours
+            return
+        kafka = kraft_broker(self.directory, self.cores.broker, overrides)
+        with started(kafka):
+            yield kafka
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:
@@ -95,7 +113,7 @@ def _listeners(plain: int, port: int, store: str, password: str) -> dict[str, st
     }
 
 
-def resident_kb(broker: Broker) -> float:
+def resident_kb(broker: Measured) -> float:
     """After the broker has come to rest; a heap of Java says little by it."""
     come_to_rest([broker.service.pid])
     return memory(broker.service.pid).rss * 1000

@@ -14,15 +14,24 @@ from compat_tests.faults.share_groups.history import ShareHistory
 
 
 def without_deleted(history: History, starts: dict[Partition, int]) -> None:
-    """Forget what is below these offsets, but for what is there again: after a power cut a log begins where its
-    checkpoint says, as Kafka's.
+    """Forget what is below these offsets, but for what is there again: after a power cut, or a disk's failure, a log
+    begins where its checkpoint says, as Kafka's. Readers may have missed it.
     """
     _forget(history, {partition: _below(history, partition, start) for partition, start in starts.items() if start})
     for reader in history.readers:
+        reader.begins.update(starts)
         for partition, reads in reader.reads.items():
             there = {stored.offset for stored in history.log[partition]}
             start = starts.get(partition, 0)
             reader.reads[partition] = [read for read in reads if read.offset >= start or read.offset in there]
+
+
+def without_unsynced(history: History, broker: int) -> None:
+    """Power has failed at a broker: of what it showed only that is sure to be there which counted as written."""
+    for looks in history.looks.values():
+        for at, look in enumerate(looks):
+            if look.broker == broker:
+                looks[at] = look._replace(log_end=look.high_watermark)
 
 
 def _below(history: History, partition: Partition, start: int) -> set[Record]:
