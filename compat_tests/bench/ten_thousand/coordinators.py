@@ -82,6 +82,7 @@ def _kept(place: Place, broker: Restarted, kind: int, make: Make, codes: Codes) 
         asked.create(raw, [(TOPIC, 1)])
         asked.wait_until_led(broker, 1)
         asked.wait_for_coordinator(raw, names[0], kind)
+        eventually(lambda: codes(raw, ["first"])[0] not in asked.NOT_YET, "the coordinator responds", asked.DEADLINE_S)
         make(raw, ["first"])  # what the first of them imports is not of one
         before_kb = resident_kb(broker)
         made_s = asked.seconds_of(make, raw, names)
