@@ -70,6 +70,8 @@ class Sharer(Client):
         self._lives = 0
         self._member_id = name
         self._epoch = 0
+        self._says_all = True
+        """What it subscribes to: the response then has the assignment, which may have been in one that was lost."""
         self._beat_at = -HEARTBEAT_S
         self._assigned: list[int] = []
         self._records: set[tuple[int, int]] = set()
@@ -90,6 +92,7 @@ class Sharer(Client):
                 await self.vanish()
             except (Again, Lost) as reason:
                 self.note(f"begins again: {reason}")
+                self._says_all = True
                 self._give_up()
                 await self.pause()
         try:
@@ -131,7 +134,7 @@ class Sharer(Client):
             group_id=self._group.name,
             member_id=self._member_id,
             member_epoch=epoch,
-            subscribed_topic_names=[self._group.topic] if epoch == 0 else None,
+            subscribed_topic_names=[self._group.topic] if epoch == 0 or self._says_all else None,
         )
         response = await self.ask(await self.coordinator(self._group.name, GROUP), request, 1)
         if response.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
@@ -139,7 +142,7 @@ class Sharer(Client):
         if response.error_code:
             raise Again(ErrorCode(response.error_code).name)
         if epoch >= 0:
-            self._epoch = response.member_epoch
+            self._epoch, self._says_all = response.member_epoch, False
             if response.assignment is not None:
                 topics = response.assignment.topic_partitions
                 self._assigned = sorted(index for topic in topics for index in topic.partitions)
