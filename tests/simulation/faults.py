@@ -80,7 +80,10 @@ class Faults:
                 machine.go_on(process)
 
     async def _power(self, machine: Machine, fault: Fault) -> None:
-        if len(self._world.machines) == 1 or (not self._down and is_in_sync(self._world)):
+        machines = self._world.machines.values()
+        if len(machines) == 1 or (
+            not self._down and is_in_sync(self._world) and not any(one.disk.failing_syncs for one in machines)
+        ):
             await self._kill(machine, fault._replace(for_s=max(fault.for_s, REBOOT_S)), power_cut=True)
 
     async def _stop(self, machine: Machine, fault: Fault) -> None:
@@ -164,8 +167,11 @@ class Faults:
         machine.disk.limit(None)
 
     async def _fsync(self, machine: Machine, fault: Fault) -> None:
-        """The next one fails; the broker stops, because it has no other directory, and is started again."""
-        if machine.broker is not None:
+        """The next one fails; the broker stops, because it has no other directory, and is started again.
+
+        Not while another host is without power: in both places records may be gone that were acknowledged.
+        """
+        if machine.broker is not None and not any(one.has_lost_power for one in self._world.machines.values()):
             machine.disk.failing_syncs = 1
 
 

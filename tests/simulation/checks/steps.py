@@ -131,7 +131,7 @@ class Steps(trio.abc.Instrument):
                 self._problem("leader truncates", broker_id, replica, text)
             if now.high_watermark < before.high_watermark:
                 self._problem("high watermark of a leader back", broker_id, replica, text)
-        if now.log_start < before.log_start:
+        if now.log_start < before.log_start and not _begins_within_a_batch(before, now):
             self._problem("log start falls", broker_id, replica, text)
 
     def _check_elected(self, key: bytes, broker_id: int, replica: Replica, log: Log) -> None:
@@ -182,6 +182,14 @@ class Steps(trio.abc.Instrument):
                 self._problem("copies differ", broker_id, replica, f"{batch} (offset, epoch, CRC), elsewhere {other}")
                 break
         self._compared[log] = end
+
+
+def _begins_within_a_batch(before: _Seen, now: _Seen) -> bool:
+    """A follower without records that was to begin within a batch of the leader begins with that, as Kafka's does; and
+    stays there if the disk has no room for the batch.
+    """
+    is_empty = before.log_start == before.log_end and now.log_start == now.log_end
+    return is_empty and not now.is_leader and now.truncations > before.truncations
 
 
 def _broken_of_log(log: Log) -> Iterator[str]:
