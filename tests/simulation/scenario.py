@@ -16,7 +16,6 @@ from tests.simulation.checks.leftovers import leftovers
 from tests.simulation.checks.observer import Observer, check_copies, is_relied_on, running
 from tests.simulation.checks.steps import Steps
 from tests.simulation.clients.administrator import OWN
-from tests.simulation.clients.client import Partition
 from tests.simulation.clients.crowd import Crowd
 from tests.simulation.clients.fetcher import Fetcher
 from tests.simulation.faults import Faults, end
@@ -134,11 +133,7 @@ class Scenario:
     def _excuse(self) -> None:
         """What was deleted as asked for, and what an unclean election may lose, need not be there."""
         history = self._history
-        starts: dict[Partition, int] = {}
-        for operator in self._crowd.operators:
-            for partition, trimmed in operator.trimmed.items():
-                starts[partition] = max(starts.get(partition, 0), trimmed)
-        without_deleted(history, starts)
+        without_deleted(history, self._crowd.deleted)
         without_lost(history, self._steps.lost_from)
 
     async def _read(self) -> None:

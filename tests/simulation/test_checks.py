@@ -92,6 +92,13 @@ def test_a_share_group_need_not_find_what_was_deleted() -> None:
         5,
         deliveries=[Delivery("sharer1", PLACE, offset, identity(record(offset)), 1, 1, 2) for offset in range(3)],
     )
-    found = of_share_group(shared, history(range(3), [(2, 2)]), "t")
+    found = of_share_group(shared, history(range(3), [(2, 2)]), "t", {})
     assert found.log == {PLACE: {2: identity(record(2))}}
     assert [one.offset for one in found.deliveries] == [2]
+
+
+def test_a_share_group_need_not_have_got_what_was_deleted_and_is_there_again() -> None:
+    deliveries = [Delivery("sharer1", PLACE, offset, identity(record(offset)), 1, 1, 2) for offset in (1, 3)]
+    there = history(range(4), [(number, number) for number in range(4)])
+    found = of_share_group(ShareHistory(2000, 5, deliveries=deliveries), there, "t", {PLACE: 2})
+    assert (list(found.log[PLACE]), [one.offset for one in found.deliveries]) == ([2, 3], [3])

@@ -7,6 +7,7 @@ having been in sync.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from compat_tests.faults.history import History, Partition, Record, Transaction
@@ -71,14 +72,22 @@ def without_lost(history: History, from_offsets: dict[Partition, int]) -> None:
         history.looks[partition].clear()
 
 
-def of_share_group(shared: ShareHistory, history: History, topic: str) -> ShareHistory:
-    """With the log of its topic, and without what was said of records that are gone by now."""
+def of_share_group(
+    shared: ShareHistory, history: History, topic: str, deleted: Mapping[Partition, int]
+) -> ShareHistory:
+    """With the log of its topic, and without what was said of records that are gone by now, or were `deleted`, below
+    these offsets: they may be there again, and the group does not go back for them.
+    """
     log = {
-        partition: {stored.offset: identity(stored.record) for stored in history.log[partition]}
+        partition: {
+            stored.offset: identity(stored.record)
+            for stored in history.log[partition]
+            if stored.offset >= deleted.get(partition, 0)
+        }
         for partition in history.log
         if partition[0] == topic
     }
-    starts = {partition: min(offsets, default=0) for partition, offsets in log.items()}
+    starts = {partition: min(offsets, default=deleted.get(partition, 0)) for partition, offsets in log.items()}
     return replace(
         shared,
         log=log,

@@ -91,6 +91,15 @@ class Crowd:
     def operators(self) -> list[Operator]:
         return [client for client in self.clients if isinstance(client, Operator)]
 
+    @property
+    def deleted(self) -> dict[Partition, int]:
+        """Up to where records of each partition may have been deleted."""
+        deleted: dict[Partition, int] = {}
+        for operator in self.operators:
+            for partition, trimmed in operator.trimmed.items():
+                deleted[partition] = max(deleted.get(partition, 0), trimmed)
+        return deleted
+
     async def begin(self) -> None:
         """What has to be there before they run."""
         storm = self._storm
@@ -164,5 +173,5 @@ class Crowd:
             history.disturbances.append(Span(int(fault.at_s * 1e9), int((fault.at_s + fault.for_s + CALM_S) * 1e9)))
         for at_ns in elected_ns.get(self._topic, ()):
             history.disturbances.append(Span(at_ns, at_ns + int(CALM_S * 1e9)))
-        for problem in check_share_group(of_share_group(history, self._history, self._topic)):
+        for problem in check_share_group(of_share_group(history, self._history, self._topic, self.deleted)):
             self._world.problem(f"share group: {problem}")
