@@ -38,6 +38,7 @@ class Fetcher(Client):
 
     async def run(self) -> None:
         at_end: set[Partition] = set()
+        asked_again: set[Partition] = set()
         while not (self.is_stopping and len(at_end) == len(self._partitions)):
             if self.is_stopping and self._rereads:
                 self._positions = dict.fromkeys(self._partitions, 0)
@@ -49,7 +50,9 @@ class Fetcher(Client):
                     await self.pause()
                     continue
                 if self.is_stopping and not stored:
-                    at_end.add(partition)
+                    # A leader from which the partition was taken while it was away does not know that; metadata do.
+                    (at_end if partition in asked_again else asked_again).add(partition)
+                    self.forget(partition)
                 self.reader.reads[partition] += [Read(found.offset, found.record) for found in stored]
         self.reader.finished = True
         self.close()
