@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from compat_tests.faults.check import Kind, check
 from compat_tests.faults.history import Acknowledged, History, Look, Outcome, Read, Reader, Record, Stored, Transaction
+from compat_tests.faults.share_groups.check import Wrong
+from compat_tests.faults.share_groups.check import check as check_share_group
 from compat_tests.faults.share_groups.history import Delivery, ShareHistory
 from tests.simulation.checks.excuses import identity, of_share_group, without_deleted, without_lost, without_unsynced
+from tests.simulation.checks.steps import _begins_within_a_batch, _Seen
 
 PLACE = ("t", 0)
 
@@ -98,7 +101,25 @@ def test_a_share_group_need_not_find_what_was_deleted() -> None:
 
 
 def test_a_share_group_need_not_have_got_what_was_deleted_and_is_there_again() -> None:
-    deliveries = [Delivery("sharer1", PLACE, offset, identity(record(offset)), 1, 1, 2) for offset in (1, 3)]
     there = history(range(4), [(number, number) for number in range(4)])
-    found = of_share_group(ShareHistory(2000, 5, deliveries=deliveries), there, "t", {PLACE: 2})
-    assert (list(found.log[PLACE]), [one.offset for one in found.deliveries]) == ([2, 3], [3])
+    shared = ShareHistory(2000, 5, is_drained=True)
+    for deleted, missed in (({}, 4), ({PLACE: 2}, 2), ({PLACE: 4}, 0)):
+        problems = check_share_group(of_share_group(shared, there, "t", deleted))
+        assert [problem.kind for problem in problems] == [Wrong.UNDELIVERED] * missed
+
+
+def test_what_was_deleted_is_still_no_ones_twice() -> None:
+    deliveries = [Delivery(name, PLACE, 0, identity(record(0)), 1, 10, 20) for name in ("sharer1", "sharer2")]
+    shared = ShareHistory(2000, 5, deliveries=deliveries, is_drained=True)
+    found = of_share_group(shared, history(range(1), [(0, 0)]), "t", {PLACE: 1})
+    assert Wrong.TWO_HOLDERS in {problem.kind for problem in check_share_group(found)}
+
+
+def test_a_log_start_falls_only_for_a_follower_without_records_that_begins_within_a_batch() -> None:
+    empty = _Seen(3, False, 614, 614, 614, -1, 1)
+    lower = empty._replace(log_start=612, high_watermark=612, log_end=612, truncations=2)
+    assert _begins_within_a_batch(empty, lower)
+    assert not _begins_within_a_batch(empty, lower._replace(truncations=1))
+    assert not _begins_within_a_batch(empty, lower._replace(is_leader=True))
+    assert not _begins_within_a_batch(empty._replace(log_end=620), lower)
+    assert not _begins_within_a_batch(empty, lower._replace(log_end=615))

@@ -223,7 +223,7 @@ def _all_done(records: _Records) -> Found:
         return
     unseen = sum(not _is_disturbed(history, span.from_ns, span.to_ns) for _, span in history.lost)
     for partition, log in history.log.items():
-        for offset in log:
+        for offset in (one for one in log if one >= history.deleted.get(partition, 0)):
             key = (partition, offset)
             deliveries = records.deliveries.get(key, [])
             ended = [one for one in records.acknowledgements.get(key, []) if one.kind is not Kind.RELEASE]

@@ -77,7 +77,7 @@ class ShareHistory:
     fetches, by member, whose responses did not arrive: they may have acquired anything. `given_up` are moments at which
     a member closed a session or its connections, which ends all its locks. `kept` has the latest records that members
     say nothing of, and `thefts` what others said of these. `is_drained`: at the end the group had nothing left to
-    deliver.
+    deliver. What was `deleted`, below these offsets, need not have come to an end, even if it is there again.
     """
 
     lock_ms: int
@@ -92,3 +92,4 @@ class ShareHistory:
     given_up: list[tuple[str, Span]] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     is_drained: bool = False
+    deleted: dict[Partition, int] = field(default_factory=dict)

@@ -75,24 +75,21 @@ def without_lost(history: History, from_offsets: dict[Partition, int]) -> None:
 def of_share_group(
     shared: ShareHistory, history: History, topic: str, deleted: Mapping[Partition, int]
 ) -> ShareHistory:
-    """With the log of its topic, and without what was said of records that are gone by now, or were `deleted`, below
-    these offsets: they may be there again, and the group does not go back for them.
+    """With the log of its topic, and without what was said of records that are gone by now. What was `deleted`, below
+    these offsets, may be there again, and the group does not go back for it.
     """
     log = {
-        partition: {
-            stored.offset: identity(stored.record)
-            for stored in history.log[partition]
-            if stored.offset >= deleted.get(partition, 0)
-        }
+        partition: {stored.offset: identity(stored.record) for stored in history.log[partition]}
         for partition in history.log
         if partition[0] == topic
     }
-    starts = {partition: min(offsets, default=deleted.get(partition, 0)) for partition, offsets in log.items()}
+    starts = {partition: min(offsets, default=0) for partition, offsets in log.items()}
     return replace(
         shared,
         log=log,
         deliveries=[one for one in shared.deliveries if one.offset >= starts.get(one.partition, 0)],
         acknowledgements=[one for one in shared.acknowledgements if one.offset >= starts.get(one.partition, 0)],
+        deleted=dict(deleted),
     )
 
 
