@@ -8,7 +8,8 @@ synchronized: a watch event could overtake, or be overtaken by, the results arou
   afterwards: by then the connection's thread may have read the response and the event of the watch that it set, and
   the event, which has its callback, would be first in the stream;
 * callbacks only put a `Signal` into the stream; `zookeeper` takes them out in the loop;
-* nothing is retried except connecting, which kazoo retries.
+* nothing is retried except connecting, which kazoo retries;
+* its sockets are `kazoo_sockets`, where it has no TLS.
 
 Only this module and `zookeeper` import kazoo. What kazoo does not offer in public is `KazooClient._call`, which all its
 methods send by, and what is read from its log calls (the negotiated timeout, the cause of a failed connection);
@@ -35,6 +36,7 @@ from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, 
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
 
+from kpybroker.coordination.kazoo_sockets import ServerSocket, known_ready, known_room, wake_pair
 from kpybroker.core import tree as t
 from kpybroker.core.tree import SessionState, Stat, WatchType
 from kpybroker.system.sockets import HAS_POLL, poll
@@ -105,6 +107,10 @@ class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc
 
     def wait(self, readers: Any, writers: Any, others: Any, timeout: float) -> Any:
         """kazoo's own makes an epoll of its own each time, four times a request: 40 % of the processor time of it."""
+        if ready := known_ready(readers):
+            return ready, [], []
+        if writers and known_room(writers):
+            return [], writers, []
         if not HAS_POLL or (readers and writers):
             return super().select(readers, writers, others, timeout)
         ready = poll(readers or writers, timeout, for_room=not readers)
@@ -116,10 +122,15 @@ class _Handler(kazoo_threading.SequentialThreadingHandler):  # type: ignore[misc
         connection = socket.create_connection(address, timeout)
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return connection if self._tls is None else self._tls.wrap_socket(connection, server_hostname=hostname)
+            if self._tls is None:
+                return ServerSocket(connection)
+            return self._tls.wrap_socket(connection, server_hostname=hostname)
         except BaseException:
             connection.close()
             raise
+
+    def create_socket_pair(self) -> tuple[socket.socket, socket.socket]:
+        return wake_pair()
 
     def start(self) -> None:
         """No threads of its own."""
