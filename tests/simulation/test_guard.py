@@ -20,13 +20,14 @@ import trio
 from tests.simulation.seams.guard import RealWorld
 from tests.simulation.world import World, simulate
 
+A_PROCESS = "a process"
 WAYS: dict[str, Callable[[], object]] = {
     "a socket that listens": lambda: socket.socket().bind(("127.0.0.1", 0)),
     "a socket that connects": lambda: socket.socket().connect(("127.0.0.1", 1)),
     "a file that is read": lambda: Path("/etc/hostname").read_bytes(),
     "a file that is written": lambda: Path("/tmp/simulation").write_bytes(b""),
     "a thread": lambda: threading.Thread(target=int).start(),
-    "a process": lambda: subprocess.run([sys.executable, "-c", ""]),
+    A_PROCESS: lambda: subprocess.run([sys.executable, "-c", ""]),
     "the wall clock": lambda: time.time(),
     "the wall clock in nanoseconds": lambda: time.time_ns(),
     "the monotonic clock": lambda: time.monotonic(),
@@ -37,7 +38,9 @@ WAYS: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=[pytest.mark.not_quick] if way == A_PROCESS else []) for way in WAYS]
+)
 def test_the_real_world_is_an_error(way: str) -> None:
     async def play(world: World) -> None:
         with pytest.raises(RealWorld):
