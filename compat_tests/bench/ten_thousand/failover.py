@@ -6,7 +6,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from compat_tests.bench.measuring.brokers import stock_zookeeper
+from compat_tests.bench.measuring.brokers import pinned, stock_zookeeper
 from compat_tests.bench.measuring.costs import come_to_rest, cpu_seconds
 from compat_tests.bench.ten_thousand import asked
 from compat_tests.bench.ten_thousand.scene import Bound, Figures, Place, Scene
@@ -33,12 +33,15 @@ def scenes(quick: bool) -> list[Scene]:
 
 
 def failover(place: Place) -> Figures:
-    """The cluster shares the brokers' core."""
+    """Brokers and ZooKeeper have all cores: in a cluster each has a machine of its own."""
     directory = Path(place.directory)
     directory.mkdir(parents=True, exist_ok=True)
-    zookeeper = stock_zookeeper(directory / "zookeeper", place.cores.client)
+    cores = (*place.cores.broker, *place.cores.client)
+    zookeeper = stock_zookeeper(directory / "zookeeper", cores)
     zookeeper.start()
     cluster = Cluster(directory / "cluster", f"{zookeeper.connect}/{place.kind}", [place.kind] * BROKERS, SETTINGS)
+    for broker in cluster.brokers.values():
+        broker.service.command[:0] = pinned(cores, [])
     try:
         cluster.start()
         with asked.connection(next(iter(cluster.brokers.values()))) as raw:

@@ -90,6 +90,9 @@ class UncleanElectionEnabled(NamedTuple):
 Effect = Ask | Submit | Send | AddBroker | RemoveBroker | Enqueue | Log | UncleanElectionEnabled
 Procedure = Generator[Effect, Any, T]
 
+WRITES_TOGETHER = 50
+"""Of some hundred bytes each, where a server takes a megabyte in a request."""
+
 CONTROLLER_LOGGER = "kafka.controller.KafkaController"
 STATE_CHANGE_LOGGER = "state.change.logger"
 
@@ -248,18 +251,41 @@ def checked(
     for outcome in outcomes:
         if budget.is_spent():
             yield PAUSE
-        if isinstance(outcome, t.MultiFailed):
-            if outcome.index == 0:
-                raise ControllerMoved(
-                    f"Controller epoch zkVersion check fails. Expected zkVersion = {epoch_zk_version}"
-                )
-            results.append(outcome.error)
-        elif isinstance(outcome, t.TreeError):
-            results.append(outcome)
-        else:
-            assert isinstance(outcome, tuple)
-            results.append(outcome[1])
+        results.append(_write_result(outcome, epoch_zk_version))
     return results
+
+
+def checked_together(
+    ops: Sequence[t.Create | t.SetData], epoch_zk_version: int
+) -> Procedure[list[t.PartResult | t.TreeError]]:
+    """As `checked`, with WRITES_TOGETHER writes in a multi; where one of them fails, each in its own after all.
+
+    An ensemble syncs every multi, and takes ten times as many writes a second so.
+    """
+    check = t.Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
+    groups = [ops[start : start + WRITES_TOGETHER] for start in range(0, len(ops), WRITES_TOGETHER)]
+    outcomes = yield from submit([t.Multi((check, *group)) for group in groups])
+    results: list[t.PartResult | t.TreeError] = []
+    for group, outcome in zip(groups, outcomes, strict=True):
+        if isinstance(outcome, tuple):
+            results += outcome[1:]
+        elif len(group) == 1:
+            results.append(_write_result(outcome, epoch_zk_version))
+        else:
+            results += yield from checked(group, epoch_zk_version)
+    return results
+
+
+def _write_result(outcome: t.Result | t.TreeError, epoch_zk_version: int) -> t.PartResult | t.TreeError:
+    """Of a multi of the check and one write."""
+    if isinstance(outcome, t.MultiFailed):
+        if outcome.index == 0:
+            raise ControllerMoved(f"Controller epoch zkVersion check fails. Expected zkVersion = {epoch_zk_version}")
+        return outcome.error
+    if isinstance(outcome, t.TreeError):
+        return outcome
+    assert isinstance(outcome, tuple)
+    return outcome[1]
 
 
 def checked_deletes(paths: Iterable[str], epoch_zk_version: int) -> Procedure[None]:

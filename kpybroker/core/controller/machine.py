@@ -34,6 +34,7 @@ from kpybroker.core.controller.events import Event, Signal
 from kpybroker.core.controller.features import procedures as features
 from kpybroker.core.controller.model import ReplicaState
 from kpybroker.core.controller.parts import Parts, refresh_leadership, send_update_metadata
+from kpybroker.core.controller.requests import BrokerRequestBatch
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire import znodes
 from kpybroker.wire.errors import ErrorCode, KafkaError
@@ -216,10 +217,12 @@ class Controller:
         yield from parts.deletion.init(queued, self._topics_with_offline_replicas() | self._reassigned_topics())
         # Before any LeaderAndIsr, brokers must know which brokers are live.
         yield from send_update_metadata(parts)
-        offline = yield from parts.replicas.startup(partitions)
         # Elections first, as after the failure of any broker: Kafka's new controller first takes each dead replica out
-        # of each ISR, for seconds, and then writes the same states again with their leaders.
-        yield from parts.partitions.startup(partitions)
+        # of each ISR, for seconds, and then writes the same states again with their leaders. Brokers learn of all their
+        # replicas in one request, with the leaders that were elected.
+        batch = BrokerRequestBatch(context, parts.settings)
+        yield from parts.partitions.startup(partitions, batch)
+        offline = yield from parts.replicas.startup(partitions, batch)
         yield from parts.replicas.change(offline, ReplicaState.OFFLINE)
         yield info(f"{self._ident} Ready to serve as the new controller with epoch {context.epoch}")
         yield from reassignment.resume_all(parts)

@@ -30,7 +30,7 @@ from kpybroker.core.controller.effects import (
 )
 from kpybroker.core.controller.model import PARTITION_TRANSITIONS, LeaderIsrAndControllerEpoch, PartitionState
 from kpybroker.core.controller.requests import BrokerRequestBatch
-from kpybroker.core.leader_and_isr import LeaderAndIsr
+from kpybroker.core.leader_and_isr import NO_LEADER, LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
 from kpybroker.wire.yield_budget import WorkBudget
 
@@ -70,8 +70,11 @@ class PartitionStateMachine:
         self._settings = settings
         self._budget = WorkBudget()
 
-    def startup(self, partitions: Iterable[TopicPartition]) -> Procedure[None]:
-        """Derive every partition's state from its leader, and elect where there is no live one."""
+    def startup(self, partitions: Iterable[TopicPartition], batch: BrokerRequestBatch) -> Procedure[None]:
+        """Derive every partition's state from its leader, and elect where there is no live one.
+
+        What brokers must learn is in `batch` then, and not sent.
+        """
         context = self._context
         for partition in partitions:
             if self._budget.is_spent():
@@ -84,17 +87,19 @@ class PartitionStateMachine:
             else:
                 state = PartitionState.OFFLINE
             context.put_partition_state(partition, state)
-        yield from self.trigger_online()
+        yield from self._guarded(self._without_leader(), PartitionState.ONLINE, Strategy.OFFLINE, batch)
 
     def trigger_online(self, topic: str | None = None) -> Procedure[ElectionResults]:
         """Elect a leader wherever one is missing, except in topics that are being deleted."""
+        return (yield from self.change(self._without_leader(topic), PartitionState.ONLINE, Strategy.OFFLINE))
+
+    def _without_leader(self, topic: str | None = None) -> list[TopicPartition]:
         context = self._context
-        partitions = [
+        return [
             partition
             for partition in context.partitions_in_states((PartitionState.OFFLINE, PartitionState.NEW), topic)
             if not context.is_topic_queued_for_deletion(partition.topic)
         ]
-        return (yield from self.change(partitions, PartitionState.ONLINE, Strategy.OFFLINE))
 
     def change(
         self,
@@ -103,16 +108,36 @@ class PartitionStateMachine:
         strategy: Strategy | Designated = Strategy.OFFLINE,
     ) -> Procedure[ElectionResults]:
         """Move partitions to `target` and notify brokers; returns the results of elections."""
+        batch = BrokerRequestBatch(self._context, self._settings)
+        results = yield from self._guarded(partitions, target, strategy, batch)
+        if isinstance(results, Exception):
+            return dict.fromkeys(partitions, results)
+        yield from batch.send()
+        return results
+
+    def _guarded(
+        self,
+        partitions: Sequence[TopicPartition],
+        target: PartitionState,
+        strategy: Strategy | Designated,
+        batch: BrokerRequestBatch,
+    ) -> Procedure[ElectionResults | Exception]:
         if not partitions:
             return {}
         prefix = f"[PartitionStateMachine controllerId={self._settings.broker_id}]"
-        results = yield from guarded(
-            self._change(partitions, target, strategy), f"{prefix} Error while moving some partitions to {target} state"
+        return (
+            yield from guarded(
+                self._change(partitions, target, strategy, batch),
+                f"{prefix} Error while moving some partitions to {target} state",
+            )
         )
-        return dict.fromkeys(partitions, results) if isinstance(results, Exception) else results
 
     def _change(
-        self, partitions: Sequence[TopicPartition], target: PartitionState, strategy: Strategy | Designated
+        self,
+        partitions: Sequence[TopicPartition],
+        target: PartitionState,
+        strategy: Strategy | Designated,
+        batch: BrokerRequestBatch,
     ) -> Procedure[ElectionResults]:
         context, allowed = self._context, PARTITION_TRANSITIONS.allowed(target)
         valid, illegal = yield from split_legal(
@@ -135,11 +160,8 @@ class PartitionStateMachine:
             return {}
         new = [p for p in valid if context.partition_states[p] is PartitionState.NEW]
         electable = [p for p in valid if context.partition_states[p] is not PartitionState.NEW]
-        batch = BrokerRequestBatch(context, self._settings)
         yield from self._initialize(new, batch)
-        results = yield from self._elect(electable, strategy, batch)
-        yield from batch.send()
-        return results
+        return (yield from self._elect(electable, strategy, batch))
 
     # --- first leader
 
@@ -178,11 +200,16 @@ class PartitionStateMachine:
     def _elect(
         self, partitions: list[TopicPartition], strategy: Strategy | Designated, batch: BrokerRequestBatch
     ) -> Procedure[ElectionResults]:
-        """Elect until no write fails by its version; a leader may change its ISR at the same time."""
-        finished: ElectionResults = {}
-        remaining = partitions
+        """Elect until no write fails by its version; a leader may change its ISR at the same time.
+
+        By what is known first: if the tree has something else, the write fails. Where that gives no leader, and where
+        a write fails, by what the tree has. Kafka always reads it first.
+        """
+        known = {partition: self._context.partition_leadership_info.get(partition) for partition in partitions}
+        finished, remaining = yield from self._elect_once(known, strategy, batch)
+        remaining += [partition for partition, result in finished.items() if not isinstance(result, LeaderAndIsr)]
         while remaining:
-            results, remaining = yield from self._elect_once(remaining, strategy, batch)
+            results, remaining = yield from self._elect_once((yield from states.read(remaining)), strategy, batch)
             finished |= results
         for partition, result in finished.items():
             if isinstance(result, LeaderAndIsr):
@@ -192,13 +219,15 @@ class PartitionStateMachine:
         return finished
 
     def _elect_once(
-        self, partitions: list[TopicPartition], strategy: Strategy | Designated, batch: BrokerRequestBatch
+        self,
+        states_found: Mapping[TopicPartition, states.ReadResult],
+        strategy: Strategy | Designated,
+        batch: BrokerRequestBatch,
     ) -> Procedure[tuple[ElectionResults, list[TopicPartition]]]:
         context = self._context
-        read = yield from states.read(partitions)
         results: ElectionResults = {}
         current: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, found in read.items():
+        for partition, found in states_found.items():
             refused = self._refuse_state(partition, found)
             if refused is not None:
                 results[partition] = refused
@@ -216,6 +245,7 @@ class PartitionStateMachine:
         for partition, result in updated.items():
             results[partition] = result
             if isinstance(result, LeaderAndIsr):
+                context.unclean_elections += result.leader not in (NO_LEADER, *current[partition].isr)
                 leadership = LeaderIsrAndControllerEpoch(result, context.epoch)
                 context.set_leadership(partition, leadership)
                 batch.add_leader_and_isr(
@@ -282,8 +312,6 @@ class PartitionStateMachine:
                     unclean=unclean.get(partition.topic, False),
                     recovery_supported=recovery,
                 )
-                elected = result.leader_and_isr
-                context.unclean_elections += elected is not None and elected.leader not in state.isr
             results[partition] = result
         return results
 

@@ -51,8 +51,10 @@ class ReplicaStateMachine:
         self._settings = settings
         self._budget = WorkBudget()
 
-    def startup(self, partitions: Iterable[TopicPartition]) -> Procedure[list[PartitionAndReplica]]:
-        """Send live replicas their roles; the dead ones are returned, and leave their ISRs by `change` to Offline."""
+    def startup(
+        self, partitions: Iterable[TopicPartition], batch: BrokerRequestBatch
+    ) -> Procedure[list[PartitionAndReplica]]:
+        """Send live replicas their roles, with what `batch` has; the dead are returned, and leave ISRs by `change`."""
         context = self._context
         online, offline = [], []
         for replica in context.replicas_for_partitions(partitions):
@@ -65,20 +67,24 @@ class ReplicaStateMachine:
                 # If its topic is being deleted, the deletion must wait: the replica counts as failed.
                 context.replica_states[replica] = ReplicaState.DELETION_INELIGIBLE
                 offline.append(replica)
-        yield from self.change(online, ReplicaState.ONLINE)
+        yield from self._guarded(online, ReplicaState.ONLINE, batch)
         return offline
 
     def change(self, replicas: Sequence[PartitionAndReplica], target: ReplicaState) -> Procedure[None]:
         """Move replicas to `target`; an illegal transition is logged and skipped, a failure is logged."""
-        if not replicas:
-            return
+        yield from self._guarded(replicas, target, BrokerRequestBatch(self._context, self._settings))
+
+    def _guarded(
+        self, replicas: Sequence[PartitionAndReplica], target: ReplicaState, batch: BrokerRequestBatch
+    ) -> Procedure[None]:
         prefix = f"[ReplicaStateMachine controllerId={self._settings.broker_id}]"
         yield from guarded(
-            self._change_all(replicas, target), f"{prefix} Error while moving some replicas to {target} state"
+            self._change_all(replicas, target, batch), f"{prefix} Error while moving some replicas to {target} state"
         )
 
-    def _change_all(self, replicas: Sequence[PartitionAndReplica], target: ReplicaState) -> Procedure[None]:
-        batch = BrokerRequestBatch(self._context, self._settings)
+    def _change_all(
+        self, replicas: Sequence[PartitionAndReplica], target: ReplicaState, batch: BrokerRequestBatch
+    ) -> Procedure[None]:
         by_broker: dict[int, list[PartitionAndReplica]] = {}
         for replica in replicas:
             by_broker.setdefault(replica.replica, []).append(replica)

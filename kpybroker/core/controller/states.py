@@ -1,8 +1,10 @@
 """Reading and writing `/brokers/topics/<t>/partitions/<p>/state`: the leader and the ISR.
 
-As KafkaZkClient's getTopicPartitionStates, createTopicPartitionStatesRaw and updateLeaderAndIsr, with one addition: a
-write may have been repeated after a lost connection. If it fails, it is compared with the znode, and counts as done if
-the znode has what it writes.
+As KafkaZkClient's getTopicPartitionStates, createTopicPartitionStatesRaw and updateLeaderAndIsr, with two additions:
+
+* a write may have been repeated after a lost connection. If it fails, it is compared with the znode, and counts as done
+  if the znode has what it writes;
+* many are written in one transaction, and each on its own where one of them fails.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kpybroker.core import tree as t
-from kpybroker.core.controller.effects import PAUSE, Procedure, StateChangeFailed, checked, submit
+from kpybroker.core.controller.effects import PAUSE, Procedure, StateChangeFailed, checked_together, submit
 from kpybroker.core.controller.model import LeaderIsrAndControllerEpoch
 from kpybroker.core.leader_and_isr import LeaderAndIsr
 from kpybroker.core.topic_partition import TopicPartition
@@ -48,7 +50,7 @@ def create(
         if budget.is_spent():
             yield PAUSE
     # A parent that exists already is fine; any other error of a parent shows in its child's result.
-    outcomes = (yield from checked(ops, epoch_zk_version))[len(parents) :]
+    outcomes = (yield from checked_together(ops, epoch_zk_version))[len(parents) :]
     results: dict[TopicPartition, LeaderIsrAndControllerEpoch | Exception] = {}
     existing = []
     for (partition, state), outcome in zip(states.items(), outcomes, strict=True):
@@ -75,7 +77,7 @@ def update(
         ops.append(t.SetData(path, _encode(state, epoch), state.partition_epoch))
         if budget.is_spent():
             yield PAUSE
-    results = yield from checked(ops, epoch_zk_version)
+    results = yield from checked_together(ops, epoch_zk_version)
     finished: dict[TopicPartition, LeaderAndIsr | Exception] = {}
     conflicts = []
     for (partition, state), result in zip(states.items(), results, strict=True):
