@@ -239,7 +239,7 @@ def checked(
     Returns one result a write, errors as values. Raises `ControllerMoved` when a check fails: another controller has
     been elected, and this one may not write to the tree any more (KAFKA-6082).
     """
-    check = t.Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
+    check = _check_epoch(epoch_zk_version)
     multis = []
     budget = WorkBudget()
     for op in ops:
@@ -262,7 +262,7 @@ def checked_together(
 
     An ensemble syncs every multi, and takes ten times as many writes a second so.
     """
-    check = t.Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
+    check = _check_epoch(epoch_zk_version)
     groups = [ops[start : start + WRITES_TOGETHER] for start in range(0, len(ops), WRITES_TOGETHER)]
     outcomes = yield from submit([t.Multi((check, *group)) for group in groups])
     results: list[t.PartResult | t.TreeError] = []
@@ -274,6 +274,10 @@ def checked_together(
         else:
             results += yield from checked(group, epoch_zk_version)
     return results
+
+
+def _check_epoch(epoch_zk_version: int) -> t.Check:
+    return t.Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
 
 
 def _write_result(outcome: t.Result | t.TreeError, epoch_zk_version: int) -> t.PartResult | t.TreeError:
