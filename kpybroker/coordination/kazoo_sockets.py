@@ -97,7 +97,7 @@ class WakeReader(socket.socket):
 
 
 def wake_pair() -> tuple[WakeReader, WakeWriter]:
-    """To be read by kazoo's thread, and written by whoever has a request."""
+    """To be read by kazoo's thread, and written by each thread that has a request."""
     reader, writer = socket.socketpair()
     wakes = _Wakes()
     return WakeReader(reader, wakes), WakeWriter(writer, wakes)
