@@ -87,13 +87,19 @@ class Faults:
             await self._kill(machine, fault._replace(for_s=max(fault.for_s, REBOOT_S)), power_cut=True)
 
     async def _stop(self, machine: Machine, fault: Fault) -> None:
-        if machine.broker is None or fault.broker in self._down:
+        """In order: it leaves the ISRs at once. Not those of a host without power, which would be alone in them."""
+        if machine.broker is None or fault.broker in self._down or self._is_elected_without_power():
             return
         self._down.add(fault.broker)
         await machine.stop()
         await trio.sleep(fault.for_s)
         await machine.start()
         self._down.discard(fault.broker)
+
+    def _is_elected_without_power(self) -> bool:
+        """Whether a host without power may still be: it is in an ISR, and no one knows."""
+        machines = self._world.machines.values()
+        return any(one.has_lost_power and is_relied_on(self._world, one.broker_id) for one in machines)
 
     # --- the network
 

@@ -1,4 +1,5 @@
-"""LeaderAndIsr and StopReplica as lists of orders, whichever version they have; and LeaderAndIsr's response.
+"""LeaderAndIsr and StopReplica as lists of orders, whichever version they have, what UpdateMetadata says of topics that
+are being deleted, and LeaderAndIsr's response.
 
 Not here: carrying the orders out (`replicas`).
 """
@@ -8,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kpybroker.core.controller.model import LEADER_DURING_DELETE
 from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
 PartitionState = LeaderAndIsrRequest.LeaderAndIsrPartitionState
 PartitionError = LeaderAndIsrResponse.LeaderAndIsrPartitionError
@@ -64,3 +67,13 @@ def stop_orders(request: StopReplicaRequest) -> Iterator[StopOrder]:
     for topic in request.topic_states:
         for state in topic.partition_states:
             yield StopOrder(topic.topic_name, state.partition_index, state.leader_epoch, state.delete_partition)
+
+
+def deleted_elsewhere(request: UpdateMetadataRequest, broker_id: int) -> Iterator[tuple[bytes, StopOrder]]:
+    """Partitions of topics that are being deleted, with the topic's id, of which this broker should have no replica:
+    it gets no StopReplica for them. None before version 7, which has no topic ids.
+    """
+    for topic in request.topic_states:
+        for state in topic.partition_states if topic.topic_id != ZERO_UUID else ():
+            if state.leader == LEADER_DURING_DELETE and broker_id not in state.replicas:
+                yield topic.topic_id, StopOrder(topic.topic_name, state.partition_index, NO_EPOCH, delete=True)

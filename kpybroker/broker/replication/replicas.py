@@ -20,6 +20,7 @@ from kpybroker.broker.replication.controller_requests import (
     StopOrder,
     TopicOrder,
     add_errors,
+    deleted_elsewhere,
     stop_orders,
     topic_orders,
 )
@@ -43,6 +44,7 @@ from kpybroker.wire.constants import ZERO_UUID
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 
 if TYPE_CHECKING:
     from kpybroker.broker.cluster.config_repository import ConfigRepository
@@ -382,12 +384,31 @@ class Replicas:
                     topic_name=order.topic, partition_index=order.partition, error_code=code
                 )
             )
+        await self._end_stops()
+        return StopReplicaResponse(partition_errors=errors)
+
+    async def delete_left_behind(self, request: UpdateMetadataRequest) -> None:
+        """Delete replicas of topics that are being deleted which were taken from this broker while it had no session.
+
+        No one told it so, and with a Kafka broker they stay until someone deletes their directories: a topic that is
+        made again under the name has no leader where such a replica is in its place. The caller holds the lock.
+        """
+        budget, some = YieldBudget(), False
+        for topic_id, order in deleted_elsewhere(request, self._host.node_id):
+            log = self._host.logs.get(order.topic, order.partition)
+            if log is not None and log.topic_id == topic_id:
+                logger.warning("Deleting %s: it was left behind, and its topic is being deleted", log.partition)
+                await self._within(budget, self._stop, order)
+                some = True
+        if some:
+            await self._end_stops()
+
+    async def _end_stops(self) -> None:
         self.fetchers.end_idle()
         try:
             await trio.to_thread.run_sync(self._host.logs.sync_deletions())
         except LogDirError as error:
             self._host.log_dir_failed(error)
-        return StopReplicaResponse(partition_errors=errors)
 
     def _stop(self, order: StopOrder) -> ErrorCode:
         key = TopicPartition(order.topic, order.partition)

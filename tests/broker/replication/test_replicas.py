@@ -15,10 +15,12 @@ from kpybroker.broker.cluster.metadata_cache import MetadataCache
 from kpybroker.broker.replication.partition import Partition
 from kpybroker.broker.replication.replicas import ReplicaEvents, Replicas
 from kpybroker.config.topic import LogConfig
+from kpybroker.core.controller.model import LEADER_DURING_DELETE
 from kpybroker.storage.log.append import ProducedBatches
 from kpybroker.wire.errors import ErrorCode, KafkaError
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.brokers.host import FakeHost, fake_host
 from tests.support.storage.batches import NOW_MS, batch
 
@@ -168,6 +170,24 @@ async def test_stopping_deletes_the_log_only_where_asked(tmp_path: Path) -> None
         assert (len(made.replicas), len(made.host.logs), made.replicas.topic_names) == (0, 0, {})
         assert made.events == ["elected t-0", "resigned t-0", "log deleted"]
         assert made.replicas.not_hosted("t", 0).code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("replicas", "topic_id", "is_deleted"),
+    [([5], TOPIC_ID, True), ([5, 0], TOPIC_ID, False), ([5], b"u" * 16, False), ([5], bytes(16), False)],
+)
+async def test_a_replica_that_was_left_behind_goes_with_its_topic(
+    tmp_path: Path, replicas: list[int], topic_id: bytes, is_deleted: bool
+) -> None:
+    """Where the controller counts on this broker it sends a StopReplica; under another id it is another topic."""
+    state = UpdateMetadataRequest.UpdateMetadataPartitionState(leader=LEADER_DURING_DELETE, replicas=replicas)
+    topic = UpdateMetadataRequest.UpdateMetadataTopicState(topic_name="t", topic_id=topic_id, partition_states=[state])
+    async with scene(tmp_path) as made:
+        await made.lead(0)
+        await made.replicas.delete_left_behind(UpdateMetadataRequest(controller_epoch=1, topic_states=[topic]))
+        assert (made.replicas.partition("t", 0) is None) == is_deleted
+        assert (made.host.logs.get("t", 0) is None) == is_deleted
+        assert ("log deleted" in made.events) == is_deleted
 
 
 async def test_a_failed_directory_takes_its_partitions_offline(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from kpybroker.core.tree import TreeEvent
 from kpybroker.wire.errors import ErrorCode
 from kpybroker.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from kpybroker.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from kpybroker.wire.messages.update_metadata import UpdateMetadataRequest
 from tests.support.network.memory_transport import MemoryTransport
 from tests.support.requests.handling import response_of
 
@@ -80,6 +81,9 @@ class ObedientReplicas:
         if version >= 5:
             return LeaderAndIsrResponse(topics=topics)
         return LeaderAndIsrResponse(partition_errors=[error for topic in topics for error in topic.partition_errors])
+
+    async def delete_left_behind(self, request: UpdateMetadataRequest) -> None:
+        """Nothing is."""
 
     async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
         self.requests.append(request)

@@ -70,6 +70,8 @@ async def _update(broker: Broker, request: UpdateMetadataRequest) -> int:
     for topic in {topic for topic, _ in deleted if not broker.metadata.contains(topic)}:
         broker.coordinators.on_topic_deleted(topic)
         broker.configs.forget(topic)
+    if deleted:
+        await broker.replicas.delete_left_behind(request)
     return len(deleted)
 
 
