@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
+
 from compat_tests.faults.check import Kind, check
-from compat_tests.faults.history import Acknowledged, History, Look, Outcome, Read, Reader, Record, Stored, Transaction
+from compat_tests.faults.history import (
+    Acknowledged,
+    History,
+    Look,
+    Outcome,
+    Read,
+    Reader,
+    Record,
+    StateLook,
+    Stored,
+    Transaction,
+)
 from compat_tests.faults.share_groups.check import Wrong
 from compat_tests.faults.share_groups.check import check as check_share_group
-from compat_tests.faults.share_groups.history import Delivery, ShareHistory
+from compat_tests.faults.share_groups.history import Acknowledgement, Delivery, ShareHistory
+from compat_tests.faults.share_groups.history import Kind as Said
+from kpybroker.core.leader_and_isr import NO_LEADER
 from tests.simulation.checks.excuses import identity, of_share_group, without_deleted, without_lost, without_unsynced
 from tests.simulation.checks.steps import _begins_within_a_batch, _Seen
 
@@ -113,6 +128,32 @@ def test_what_was_deleted_is_still_no_ones_twice() -> None:
     shared = ShareHistory(2000, 5, deliveries=deliveries, is_drained=True)
     found = of_share_group(shared, history(range(1), [(0, 0)]), "t", {PLACE: 1})
     assert Wrong.TWO_HOLDERS in {problem.kind for problem in check_share_group(found)}
+
+
+@pytest.mark.parametrize(
+    ("leaders", "is_wrong"),
+    [
+        ({100: 1, 400: 2}, True),
+        ({100: 2, 400: 2}, True),
+        ({100: 2, 400: 1}, True),
+        ({100: 1, 400: 1}, False),
+        ({100: 1, 400: 3}, False),
+        ({100: 1, 400: NO_LEADER}, True),
+        ({}, True),
+    ],
+)
+def test_a_leader_may_deliver_what_was_accepted_while_another_leads(leaders: dict[int, int], is_wrong: bool) -> None:
+    """Leader 2 delivers to the second member between 200 and 300, and the tree is looked at before and after that."""
+    first, second = (
+        Delivery(f"sharer{number}", PLACE, 0, identity(record(0)), number, asked, asked + 100, leader=number)
+        for number, asked in ((1, 10), (2, 200))
+    )
+    accepted = Acknowledgement("sharer1", PLACE, 0, Said.ACCEPT, 120, 130)
+    shared = ShareHistory(1, 5, deliveries=[first, second], acknowledgements=[accepted], is_drained=True)
+    found = history(range(1), [(0, 0)])
+    found.states[PLACE] = [StateLook(at, at, 0, leader, 0, 0, frozenset()) for at, leader in leaders.items()]
+    problems = check_share_group(of_share_group(shared, found, "t", {}))
+    assert [problem.kind for problem in problems] == [Wrong.DELIVERED_AGAIN] * is_wrong
 
 
 def test_a_log_start_falls_only_for_a_follower_without_records_that_begins_within_a_batch() -> None:

@@ -153,7 +153,7 @@ def _never_again(records: _Records) -> Found:
     for key, deliveries in records.deliveries.items():
         done = [one for one in records.accepted(key) if one.kind is Kind.ACCEPT]
         for one in done[:1]:
-            for delivery in deliveries:
+            for delivery in (each for each in deliveries if not each.was_replaced):
                 if one.done_ns is not None and delivery.asked_ns > one.done_ns:
                     text = f"{_at(key)}, accepted by {one.member}, then with {delivery.member}"
                     yield Problem(Wrong.DELIVERED_AGAIN, text)

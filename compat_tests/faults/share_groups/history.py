@@ -27,7 +27,11 @@ class Kind(Enum):
 
 
 class Delivery(NamedTuple):
-    """A record that a member acquired between `asked_ns` and `received_ns`; `value` is what it read there."""
+    """A record that a member acquired between `asked_ns` and `received_ns`; `value` is what it read there.
+
+    By which `leader`, where that is known. One that `was_replaced` by another does not know what that one was sent: it
+    may deliver what was accepted, as Kafka's does.
+    """
 
     member: str
     partition: Partition
@@ -36,6 +40,8 @@ class Delivery(NamedTuple):
     times: int
     asked_ns: int
     received_ns: int
+    leader: int | None = None
+    was_replaced: bool = False
 
 
 class Acknowledgement(NamedTuple):

@@ -60,6 +60,9 @@ KEPT = {
         history(delivered("a", 0, 0), said("a", 0, 50)),
         thefts=[said("b", 0, 20)._replace(is_refused=True), said("b", 0, 30, done=False), said("b", 0, 70)],
     ),
+    "again after acceptance, by a leader that was none any more": history(
+        delivered("a", 0, 0), said("a", 0, 5), delivered("b", 0, 7, 2)._replace(leader=1, was_replaced=True)
+    ),
     "accepted too late, of a record that another has finished": history(
         delivered("a", 0, 0), delivered("b", 0, 1000, 2), said("b", 0, 1100), said("a", 0, 2500)
     ),

@@ -7,11 +7,14 @@ having been in sync.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
-from compat_tests.faults.history import History, Partition, Record, Transaction
-from compat_tests.faults.share_groups.history import ShareHistory
+from compat_tests.faults.history import History, Partition, Record, StateLook, Transaction
+from compat_tests.faults.share_groups.history import Delivery, ShareHistory
+from kpybroker.core.leader_and_isr import NO_LEADER
 
 
 def without_deleted(history: History, starts: dict[Partition, int]) -> None:
@@ -76,7 +79,8 @@ def of_share_group(
     shared: ShareHistory, history: History, topic: str, deleted: Mapping[Partition, int]
 ) -> ShareHistory:
     """With the log of its topic, and without what was said of records that are gone by now. What was `deleted`, below
-    these offsets, may be there again, and the group does not go back for it.
+    these offsets, may be there again, and the group does not go back for it. What leaders delivered that had been
+    replaced is marked.
     """
     log = {
         partition: {stored.offset: identity(stored.record) for stored in history.log[partition]}
@@ -87,10 +91,22 @@ def of_share_group(
     return replace(
         shared,
         log=log,
-        deliveries=[one for one in shared.deliveries if one.offset >= starts.get(one.partition, 0)],
+        deliveries=[
+            one._replace(was_replaced=_was_replaced(one, history.states[one.partition]))
+            for one in shared.deliveries
+            if one.offset >= starts.get(one.partition, 0)
+        ],
         acknowledgements=[one for one in shared.acknowledgements if one.offset >= starts.get(one.partition, 0)],
         deleted=dict(deleted),
     )
+
+
+def _was_replaced(delivery: Delivery, looks: Sequence[StateLook]) -> bool:
+    """Whether the tree had another leader before the member asked, and still had after it was given the record."""
+    before = bisect_left(looks, delivery.asked_ns, key=attrgetter("reported_ns"))
+    after = bisect_right(looks, delivery.received_ns, key=attrgetter("asked_ns"))
+    around = {look.leader for look in (*looks[max(before - 1, 0) : before], *looks[after : after + 1])}
+    return bool(around) and delivery.leader is not None and around.isdisjoint((delivery.leader, NO_LEADER))
 
 
 def identity(record: Record | None) -> bytes:

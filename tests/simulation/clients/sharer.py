@@ -175,14 +175,14 @@ class Sharer(Client):
             raise Again(ErrorCode(response.error_code).name)
         self._sessions[leader] += 1
         data = [one for topic in response.responses for one in topic.partitions]
-        said = [each for one in data for each in self._take(one, Span(asked, now_ns()))]
+        said = [each for one in data for each in self._take(one, leader, Span(asked, now_ns()))]
         if said:
             await self._acknowledge(leader, said)
         for one in data:
             if one.error_code:
                 raise Again(ErrorCode(one.error_code).name)
 
-    def _take(self, data: Any, span: Span) -> Iterator[_Said]:
+    def _take(self, data: Any, leader: int, span: Span) -> Iterator[_Said]:
         """Note what was acquired of a partition; what is said of it."""
         values = dict(_values(bytes(data.records or b"")))
         partition = (self._group.topic, data.partition_index)
@@ -191,7 +191,7 @@ class Sharer(Client):
                 if offset in values:  # not that of a marker
                     self._records.add((data.partition_index, offset))
                     self._group.history.deliveries.append(
-                        Delivery(self._member_id, partition, offset, values[offset], row.delivery_count, *span)
+                        Delivery(self._member_id, partition, offset, values[offset], row.delivery_count, *span, leader)
                     )
             self.note(f"acquires {data.partition_index}@{row.first_offset}-{row.last_offset}")
             first = row.first_offset
