@@ -390,7 +390,7 @@ class Replicas:
     async def delete_left_behind(self, request: UpdateMetadataRequest) -> None:
         """Delete replicas of topics that are being deleted which were taken from this broker while it had no session.
 
-        No one told it so, and with a Kafka broker they stay until someone deletes their directories: a topic that is
+        No request said so, and with a Kafka broker they stay until someone deletes their directories: a topic that is
         made again under the name has no leader where such a replica is in its place. The caller holds the lock.
         """
         budget, some = YieldBudget(), False
