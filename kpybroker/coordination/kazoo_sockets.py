@@ -14,6 +14,9 @@ from typing import Any
 RECEIVE_BYTES = 64 * 1024
 ROOM_SECONDS_MAX = 10.0
 """Of a server that reads nothing."""
+SENT_MAX = 16
+"""Requests after which the connection is looked at before the next: a server may send nothing more, and read nothing
+more, until its responses are read."""
 
 
 class ServerSocket(socket.socket):
@@ -82,10 +85,18 @@ class WakeReader(socket.socket):
     def __init__(self, end: socket.socket, wakes: _Wakes) -> None:
         super().__init__(end.family, end.type, end.proto, end.detach())
         self._wakes = wakes
+        self._sent = 0
 
     def pending(self) -> int:
         """How many requests wait."""
         return self._wakes.count
+
+    def is_look_due(self) -> bool:
+        """Whether SENT_MAX requests were sent since the last time that it was."""
+        is_due = self._sent >= SENT_MAX
+        if is_due:
+            self._sent = 0
+        return is_due
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         """One request less; BlockingIOError where none waits."""
@@ -93,6 +104,7 @@ class WakeReader(socket.socket):
             if self._wakes.count == 0:
                 raise BlockingIOError
             self._wakes.count -= 1
+            self._sent += 1
             return b"\0" if self._wakes.count else super().recv(size, flags)
 
 
@@ -104,7 +116,9 @@ def wake_pair() -> tuple[WakeReader, WakeWriter]:
 
 
 def known_ready(readers: Sequence[Any]) -> list[Any]:
-    """Those that have something to read as far as is known without a system call."""
+    """Those that have something to read as far as is known without a system call; none if a look at all is due."""
+    if any(isinstance(one, WakeReader) and one.is_look_due() for one in readers):
+        return []
     return [one for one in readers if isinstance(one, ServerSocket | WakeReader) and one.pending()]
 
 

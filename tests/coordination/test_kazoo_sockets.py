@@ -8,7 +8,14 @@ import threading
 
 import pytest
 
-from kpybroker.coordination.kazoo_sockets import RECEIVE_BYTES, ServerSocket, known_ready, known_room, wake_pair
+from kpybroker.coordination.kazoo_sockets import (
+    RECEIVE_BYTES,
+    SENT_MAX,
+    ServerSocket,
+    known_ready,
+    known_room,
+    wake_pair,
+)
 
 
 def connected() -> tuple[ServerSocket, socket.socket]:
@@ -99,6 +106,19 @@ def test_one_byte_wakes_for_all_requests_that_wait() -> None:
             reader.recv(1)
         writer.send(b"\0")
         assert (reader.pending(), is_readable(reader)) == (1, True)
+
+
+def test_the_connection_is_looked_at_between_many_requests() -> None:
+    reader, writer = wake_pair()
+    with reader, writer:
+        for _ in range(3 * SENT_MAX):
+            writer.send(b"\0")
+        looks = []
+        for number in range(3 * SENT_MAX):
+            if not known_ready([reader]):
+                looks.append(number)
+            reader.recv(1)
+        assert looks == [SENT_MAX, 2 * SENT_MAX]
 
 
 def test_no_request_is_forgotten_when_two_threads_meet() -> None:
