@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -317,10 +317,10 @@ class ClusterController:
     async def _submit(self, ops: Sequence[t.Operation]) -> list[t.Result | t.TreeError]:
         """In pieces, so that thousands of operations neither block the loop nor fill the tree's pipe."""
         results: list[t.Result | t.TreeError] = []
-        for start in range(0, len(ops), OPS_PER_SUBMISSION):
-            if start:
+        for piece in _pieces(ops):
+            if results:
                 await trio.lowlevel.checkpoint()
-            results += await retry_until_connected(self._host.tree, ops[start : start + OPS_PER_SUBMISSION])
+            results += await retry_until_connected(self._host.tree, piece)
         return results
 
     def _do_without_result(self, effect: effects.Effect) -> None:
@@ -356,3 +356,15 @@ class ClusterController:
 
 def _is_true(value: str | None) -> bool:
     return value is not None and value.strip().lower() == "true"
+
+
+def _pieces(ops: Sequence[t.Operation]) -> Iterator[Sequence[t.Operation]]:
+    """Of OPS_PER_SUBMISSION operations, or the first that are more; of a `Multi` all count but the check."""
+    start, size = 0, 0
+    for end, op in enumerate(ops, 1):
+        size += len(op.ops) - 1 if isinstance(op, t.Multi) else 1
+        if size >= OPS_PER_SUBMISSION:
+            yield ops[start:end]
+            start, size = end, 0
+    if start < len(ops):
+        yield ops[start:]

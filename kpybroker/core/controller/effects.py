@@ -260,6 +260,7 @@ def checked_together(
 ) -> Procedure[list[t.PartResult | t.TreeError]]:
     """As `checked`, with WRITES_TOGETHER writes in a multi; where one of them fails, each in its own after all.
 
+    In order: a multi may have failed for want of a node that an earlier one should have made.
     An ensemble syncs every multi, and takes ten times as many writes a second so.
     """
     check = _check_epoch(epoch_zk_version)
@@ -269,7 +270,7 @@ def checked_together(
     for group, outcome in zip(groups, outcomes, strict=True):
         if isinstance(outcome, tuple):
             results += outcome[1:]
-        elif len(group) == 1:
+        elif len(ops) == 1:
             results.append(_write_result(outcome, epoch_zk_version))
         else:
             results += yield from checked(group, epoch_zk_version)

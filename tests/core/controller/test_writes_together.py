@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -15,8 +15,14 @@ Respond = Callable[[t.Multi], t.Result | t.TreeError]
 
 
 def written(count: int, respond: Respond) -> tuple[list[t.PartResult | t.TreeError], list[int]]:
-    """The results of so many writes, and how many each multi had."""
-    procedure = checked_together([t.SetData(f"/{number}", b"", 1) for number in range(count)], EPOCH_VERSION)
+    return results_of([t.SetData(f"/{number}", b"", 1) for number in range(count)], respond)
+
+
+def results_of(
+    ops: Sequence[t.Create | t.SetData], respond: Respond
+) -> tuple[list[t.PartResult | t.TreeError], list[int]]:
+    """The results of the writes, and how many each multi had."""
+    procedure = checked_together(ops, EPOCH_VERSION)
     sizes: list[int] = []
     effect = next(procedure)
     while True:
@@ -61,6 +67,34 @@ def test_one_that_was_alone_is_not_written_again() -> None:
     results, sizes = written(1, refusing("/0"))
     assert isinstance(results[0], t.BadVersion)
     assert sizes == [1]
+
+
+@pytest.mark.parametrize("count", [1, WRITES_TOGETHER // 2, WRITES_TOGETHER, 2 * WRITES_TOGETHER, 120])
+def test_what_needs_a_node_that_was_rolled_back_is_written_after_it(count: int) -> None:
+    """As more partitions of a topic that exists: the first node is there, and all of its multi fail with it."""
+    nodes = {"/p"}
+
+    def respond(multi: t.Multi) -> t.Result | t.TreeError:
+        paths = [part.path for part in multi.ops[1:]]
+        made = set(nodes)
+        for path in paths:
+            error: t.TreeError | None = None
+            if path in made:
+                error = t.NodeExists(path)
+            elif path != "/p" and t.parent_path(path) not in made:
+                error = t.NoNode(path)
+            if error is not None:
+                errors = [error if one == path else t.RolledBack(one) for one in paths]
+                return t.MultiFailed((t.RolledBack("/controller_epoch"), *errors))
+            made.add(path)
+        nodes.update(made)
+        return (None, *[STAT] * len(paths))
+
+    paths = ["/p", *(f"/p/{n}" for n in range(count)), *(f"/p/{n}/state" for n in range(count))]
+    results, _ = results_of([t.Create(path, b"") for path in paths], respond)
+    assert isinstance(results[0], t.NodeExists)
+    assert results[1:] == [STAT] * (2 * count)
+    assert nodes == set(paths)
 
 
 def test_a_failed_check_is_the_end_of_the_controller() -> None:
