@@ -159,7 +159,7 @@ class Table(NamedTuple):
     def markdown(self) -> str:
         """The table as Markdown. One that is wider than a page is two, each with the names of the rows."""
         if len(self.head) > COLUMNS_MAX:
-            at = next(n for n, head in enumerate(self.head) if head.startswith("CPU"))
+            at = next((n for n, head in enumerate(self.head) if "CPU" in head), COLUMNS_MAX)
             return "\n\n".join(table.markdown() for table in (self._columns(1, at), self._columns(at)))
         return "\n".join("| " + " | ".join(row) + " |" for row in (self.head, ["---"] * len(self.head), *self.rows))
 

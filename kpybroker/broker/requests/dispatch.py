@@ -59,10 +59,6 @@ return); or None, and `Handle` is called.
 """
 ErrorResponse = Callable[[Any, RequestContext, KafkaError], Any]
 NONE = (0, -1)
-FOR_CLIENT_ALONE: Final = frozenset({ApiKey.LIST_OFFSETS})
-"""What may take long in its task, and has no effect that goes on after the handler has begun to wait: it ends with its
-client.
-"""
 
 TREE_FAILURES: Final = frozenset({BadArguments, *CODES})
 """Those that have a code; BadArguments is a name that no node of the tree can have."""
@@ -462,12 +458,7 @@ def _failed(error: Exception) -> Steps[Any]:
 def _awaited(context: RequestContext, handling: Awaitable[Any]) -> Awaitable[Any]:
     """Called by the task that awaits the result: lines that it logs carry the request (`log_fields`)."""
     CURRENT.set(context)
-    return handling if context.api_key not in FOR_CLIENT_ALONE else _for_client_alone(context, handling)
-
-
-async def _for_client_alone(context: RequestContext, handling: Awaitable[Any]) -> Any:
-    with context.connection.may_leave():
-        return await handling
+    return handling
 
 
 def _frame(route: Route, context: RequestContext, parts: list[Part]) -> Response:

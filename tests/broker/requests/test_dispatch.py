@@ -13,6 +13,7 @@ import trio
 
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.handlers.groups import list_groups
+from kpybroker.broker.handlers.records.list_offsets import LATEST
 from kpybroker.broker.loop.steps import Pending, Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
@@ -28,7 +29,8 @@ from kpybroker.wire.headers import RequestHeader, encode_request_header
 from kpybroker.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kpybroker.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from kpybroker.wire.messages.list_offsets import ListOffsetsRequest
-from tests.support.brokers.running_broker import CLIENT, ask, running_broker
+from tests.support.brokers.running_broker import CLIENT, ask, create_topic, running_broker
+from tests.support.storage.batches import NOW_MS
 
 
 @pytest.mark.parametrize("key", SERVED, ids=lambda key: key.name)
@@ -269,16 +271,17 @@ class Noting(PlainConnectionInfo):
         return nullcontext()
 
 
-@pytest.mark.parametrize(
-    ("request_", "serves_rest"),
-    [(ListOffsetsRequest(), [False]), (ListGroupsRequest(), [])],
-)
-async def test_a_client_may_leave_where_a_handler_waits_in_its_task_for_it_alone(
-    tmp_path: Path, request_: Any, serves_rest: list[bool]
+@pytest.mark.parametrize(("timestamp", "serves_rest"), [(NOW_MS, [False]), (LATEST, [])])
+async def test_a_client_may_leave_where_a_search_is_for_it_alone(
+    tmp_path: Path, timestamp: int, serves_rest: list[bool]
 ) -> None:
     connection = Noting()
+    wanted = ListOffsetsRequest.ListOffsetsPartition(timestamp=timestamp)
+    topic = ListOffsetsRequest.ListOffsetsTopic(name="t", partitions=[wanted])
     async with running_broker(tmp_path) as broker:
-        await ask(broker, request_, 3, connection=connection)
+        await create_topic(broker, "t")
+        response = await ask(broker, ListOffsetsRequest(topics=[topic]), 3, connection=connection)
+    assert response.topics[0].partitions[0].error_code == ErrorCode.NONE
     assert connection.serves_rest == serves_rest
 
 

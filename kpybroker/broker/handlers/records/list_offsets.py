@@ -12,8 +12,10 @@ A search by time may read a whole segment whose timestamps are wrong: large batc
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
+from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget, in_thread, next_slice
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
@@ -60,6 +62,9 @@ CONSUMER_REPLICA = -1
 DEBUGGING_REPLICA = -2
 UNKNOWN = -1
 OFFSET_NOT_AVAILABLE_SINCE = 5
+NOTHING = UNKNOWN, UNKNOWN, UNKNOWN
+Found = tuple[int, int, int]
+"""Timestamp, offset and leader epoch, each -1 where there is none."""
 PartitionResponse = ListOffsetsResponse.ListOffsetsPartitionResponse
 TopicResponse = ListOffsetsResponse.ListOffsetsTopicResponse
 WantedPartition = ListOffsetsRequest.ListOffsetsPartition
@@ -75,29 +80,29 @@ _SPECIAL_SINCE = {
 }
 
 
-async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
-    """The offset for the timestamp of each partition."""
+def handle(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> Steps[ListOffsetsResponse]:
+    """The offset for the timestamp of each partition. It ends where its client leaves: it changes nothing."""
     seen: dict[tuple[str, int], int] = {}
-    budget = YieldBudget()
+    budget = YieldBudget(context.connection.may_leave)
     for topic in request.topics:
-        await budget.spend()
+        yield from budget.steps()
         for wanted in topic.partitions:
-            await budget.spend()
+            yield from budget.steps()
             key = (topic.name, wanted.partition_index)
             seen[key] = seen.get(key, 0) + 1
     response = ListOffsetsResponse()
     for topic in request.topics:
-        await budget.spend()
+        yield from budget.steps()
         partitions = []
         may_describe = context.authorized(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         for wanted in topic.partitions:
-            await budget.spend()
+            yield from budget.steps()
             try:
                 if not may_describe:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if seen[topic.name, wanted.partition_index] > 1 and context.api_version > 0:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                partition = await _partition_response(broker, request, context, topic.name, wanted)
+                partition = yield from _partition_response(broker, request, context, topic.name, wanted)
             except KafkaError as error:
                 partition = _refusal(wanted, error.code)
             except LogDirError as error:
@@ -108,9 +113,9 @@ async def handle(broker: Broker, request: ListOffsetsRequest, context: RequestCo
     return response
 
 
-async def _partition_response(
+def _partition_response(
     broker: Broker, request: ListOffsetsRequest, context: RequestContext, topic: str, wanted: WantedPartition
-) -> PartitionResponse:
+) -> Steps[PartitionResponse]:
     version = context.api_version
     if wanted.timestamp < 0 and _SPECIAL_SINCE.get(wanted.timestamp, version + 1) > version:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
@@ -127,9 +132,10 @@ async def _partition_response(
     lags = request.replica_id == CONSUMER_REPLICA and partition.lags_behind_epoch_start
     if lags and wanted.timestamp == LATEST:
         raise _not_available(version)
-    response.timestamp, response.offset, leader_epoch = await _find(
-        broker.slow_work.of(context.connection.turns_of), partition, log, wanted.timestamp, end
-    )
+    found = _special(partition, log, wanted.timestamp, end)
+    if found is None:
+        found = yield partial(_search, broker, context, log, wanted.timestamp, end)
+    response.timestamp, response.offset, leader_epoch = found
     if lags and response.offset == UNKNOWN and wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
         raise _not_available(version)
     if version >= 4:
@@ -149,19 +155,23 @@ def _visible_end(log: Log, request: ListOffsetsRequest) -> int:
     return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
 
 
-async def _find(work: ClientsWork, partition: Partition, log: Log, timestamp: int, end: int) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch), each -1 where there is none."""
+def _special(partition: Partition, log: Log, timestamp: int, end: int) -> Found | None:
+    """What no search is needed for."""
     if timestamp == LATEST:
         return UNKNOWN, end, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return UNKNOWN, log.log_start_offset, log.earliest_epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return UNKNOWN, UNKNOWN, UNKNOWN
+        return NOTHING
+    return None
+
+
+async def _search(broker: Broker, context: RequestContext, log: Log, timestamp: int, end: int) -> Found:
     search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
-    with failing_takes_offline(log.log_dir):
-        found = await _run(search, work)
+    with failing_takes_offline(log.log_dir), context.connection.may_leave():
+        found = await _run(search, broker.slow_work.of(context.connection.turns_of))
     if found is None or found.offset >= end:
-        return UNKNOWN, UNKNOWN, UNKNOWN
+        return NOTHING
     return found.timestamp, found.offset, found.leader_epoch
 
 
