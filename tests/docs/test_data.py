@@ -50,6 +50,15 @@ def test_a_table_that_is_too_wide_is_two() -> None:
     assert costs == "|  | CPU | share |\n| --- | --- | --- |\n| raw | 8 | 9 |"
 
 
+def test_a_wide_table_is_cut_before_its_processor_time_or_where_a_page_ends() -> None:
+    for head, second in (("broker CPU s", "broker CPU s"), ("broker MB", "9")):
+        columns = [str(number) for number in range(report.COLUMNS_MAX + 3)]
+        columns[5] = head
+        first, rest = report.Table(columns, [columns]).markdown().split("\n\n")
+        assert rest.startswith(f"| 0 | {second} |")
+        assert second not in first.splitlines()[0].split(" | ")
+
+
 @pytest.mark.parametrize("file", DATA, ids=lambda file: file.stem)
 def test_a_page_has_the_rows_of_the_data(file: Path) -> None:
     page = "".join(page.read_text(encoding="utf-8") for page in sorted(report.PAGES.glob("*.md")))
