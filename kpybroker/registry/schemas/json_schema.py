@@ -186,8 +186,21 @@ def _file(name: str) -> str:
     return name if "://" in name else f"/{name}"
 
 
+FRAMES_OF_A_LOOKUP = 30
+
+
+def _require_frames(count: int) -> None:
+    """Raise RecursionError where so many calls within each other do not fit any more.
+
+    A lookup that meets the limit itself is a panic of the library that it calls, which no one catches.
+    """
+    if count:
+        _require_frames(count - 1)
+
+
 def looked_up(resolver: Resolver, reference: str) -> tuple[Raw, Resolver]:
     """What a `$ref` leads to. Raises RegistryError 42201."""
+    _require_frames(FRAMES_OF_A_LOOKUP)
     try:
         found = resolver.lookup(reference)
     except referencing.exceptions.Unresolvable:
