@@ -359,7 +359,7 @@ def _is_true(value: str | None) -> bool:
 
 
 def _pieces(ops: Sequence[t.Operation]) -> Iterator[Sequence[t.Operation]]:
-    """Of OPS_PER_SUBMISSION operations, or the first that are more; of a `Multi` all count but the check."""
+    """Each ends with the operation that makes it OPS_PER_SUBMISSION or more. A `Multi` counts as what it writes."""
     start, size = 0, 0
     for end, op in enumerate(ops, 1):
         size += len(op.ops) - 1 if isinstance(op, t.Multi) else 1

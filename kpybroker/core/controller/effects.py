@@ -260,8 +260,8 @@ def checked_together(
 ) -> Procedure[list[t.PartResult | t.TreeError]]:
     """As `checked`, with WRITES_TOGETHER writes in a multi; where one of them fails, each in its own after all.
 
-    In order: a multi may have failed for want of a node that an earlier one should have made.
-    An ensemble syncs every multi, and takes ten times as many writes a second so.
+    In order: a multi may have failed for want of a node that an earlier one should have made. An ensemble syncs every
+    multi, and takes ten times as many writes a second so.
     """
     check = _check_epoch(epoch_zk_version)
     groups = [ops[start : start + WRITES_TOGETHER] for start in range(0, len(ops), WRITES_TOGETHER)]

@@ -13,10 +13,12 @@ import trio
 
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.handlers.groups import list_groups
+from kpybroker.broker.handlers.records import list_offsets
 from kpybroker.broker.handlers.records.list_offsets import LATEST
 from kpybroker.broker.loop.steps import Pending, Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
+from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.broker.requests.served.apis import CLIENT_METRICS, NEEDS_SHARE_VERSION, NEEDS_STREAMS_VERSION, SERVED
 from kpybroker.broker.requests.stage_times import StageTimes
 from kpybroker.core.features import SUPPORTED, Ranges
@@ -283,6 +285,25 @@ async def test_a_client_may_leave_where_a_search_is_for_it_alone(
         response = await ask(broker, ListOffsetsRequest(topics=[topic]), 3, connection=connection)
     assert response.topics[0].partitions[0].error_code == ErrorCode.NONE
     assert connection.serves_rest == serves_rest
+
+
+async def test_what_a_search_logs_carries_its_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[ApiKey] = []
+
+    async def run(*_: Any) -> None:
+        context = CURRENT.get()
+        assert context is not None
+        seen.append(context.api_key)
+
+    monkeypatch.setattr(list_offsets, "_run", run)
+    topic = ListOffsetsRequest.ListOffsetsTopic(
+        name="t", partitions=[ListOffsetsRequest.ListOffsetsPartition(timestamp=NOW_MS)]
+    )
+    async with running_broker(tmp_path) as broker:
+        await create_topic(broker, "t")
+        await ask(broker, ListOffsetsRequest(topics=[topic]), 3)
+    assert seen == [ApiKey.LIST_OFFSETS]
+    assert CURRENT.get() is None
 
 
 async def test_a_log_directory_that_fails_in_any_handler_goes_offline(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from kpybroker.broker.loop.steps import Steps
 from kpybroker.broker.loop.yielding import YieldBudget, in_thread, next_slice
 from kpybroker.broker.requests.context import RequestContext
 from kpybroker.broker.requests.ledger import Ledger
+from kpybroker.broker.requests.log_fields import CURRENT
 from kpybroker.core.authorizer import Operation, ResourceType
 from kpybroker.storage.disk.errors import LogDirError, failing_takes_offline
 from kpybroker.wire.api import ApiKey
@@ -81,7 +82,7 @@ _SPECIAL_SINCE = {
 
 
 def handle(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> Steps[ListOffsetsResponse]:
-    """The offset for the timestamp of each partition. It ends where its client leaves: it changes nothing."""
+    """The offset for the timestamp of each partition."""
     seen: dict[tuple[str, int], int] = {}
     budget = YieldBudget(context.connection.may_leave)
     for topic in request.topics:
@@ -167,9 +168,14 @@ def _special(partition: Partition, log: Log, timestamp: int, end: int) -> Found 
 
 
 async def _search(broker: Broker, context: RequestContext, log: Log, timestamp: int, end: int) -> Found:
+    """By time. Lines that it logs carry the request; it ends where its client leaves."""
     search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
-    with failing_takes_offline(log.log_dir), context.connection.may_leave():
-        found = await _run(search, broker.slow_work.of(context.connection.turns_of))
+    outer = CURRENT.set(context)
+    try:
+        with failing_takes_offline(log.log_dir), context.connection.may_leave():
+            found = await _run(search, broker.slow_work.of(context.connection.turns_of))
+    finally:
+        CURRENT.reset(outer)
     if found is None or found.offset >= end:
         return NOTHING
     return found.timestamp, found.offset, found.leader_epoch
