@@ -14,7 +14,6 @@ import trio
 from kpybroker.broker.handlers import routes
 from kpybroker.broker.handlers.groups import list_groups
 from kpybroker.broker.handlers.records import list_offsets
-from kpybroker.broker.handlers.records.list_offsets import LATEST
 from kpybroker.broker.loop.steps import Pending, Steps
 from kpybroker.broker.requests.context import PlainConnectionInfo
 from kpybroker.broker.requests.dispatch import Dispatcher, Route
@@ -273,7 +272,7 @@ class Noting(PlainConnectionInfo):
         return nullcontext()
 
 
-@pytest.mark.parametrize(("timestamp", "serves_rest"), [(NOW_MS, [False]), (LATEST, [])])
+@pytest.mark.parametrize(("timestamp", "serves_rest"), [(NOW_MS, [False]), (list_offsets.LATEST, [])])
 async def test_a_client_may_leave_where_a_search_is_for_it_alone(
     tmp_path: Path, timestamp: int, serves_rest: list[bool]
 ) -> None:
@@ -288,7 +287,7 @@ async def test_a_client_may_leave_where_a_search_is_for_it_alone(
 
 
 async def test_what_a_search_logs_carries_its_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[ApiKey] = []
+    seen: list[int] = []
 
     async def run(*_: Any) -> None:
         context = CURRENT.get()
